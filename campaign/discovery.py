@@ -1,0 +1,54 @@
+"""Finding a project and the modules of a folder, so that a new file is enough to add a part."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from campaign.errors import BadInput, NotAProject
+
+ROOT_VARIABLE = "CAMPAIGN_PROJECT"
+
+
+def project_root(start: Path | None = None) -> Path:
+    """The nearest folder, from `start` (default: the working directory) upwards, that holds `conf/config.yaml`.
+
+    CAMPAIGN_PROJECT, when set, names it outright. Raises NotAProject.
+    """
+    named = os.environ.get(ROOT_VARIABLE)
+    if named:
+        root = Path(named).resolve()
+        if not (root / "conf" / "config.yaml").is_file():
+            raise NotAProject(
+                f"{ROOT_VARIABLE}={named} holds no conf/config.yaml", remedy=f"unset {ROOT_VARIABLE}, or correct it"
+            )
+        return root
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "conf" / "config.yaml").is_file():
+            return folder
+    raise NotAProject(
+        f"no conf/config.yaml in {here} or above", remedy=f"cd into a campaign project, or set {ROOT_VARIABLE}"
+    )
+
+
+def campaign_folder(root: Path, campaign: str) -> Path:
+    """`runs/<campaign>`. Raises BadInput for a name that is not one plain folder name."""
+    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+    if not campaign or set(campaign) - allowed or campaign.startswith("."):
+        raise BadInput(
+            f"campaign name {campaign!r}: letters, digits, '.', '_' and '-' only, not starting with '.'",
+            remedy="--campaign NAME, or campaign.name=NAME for a run",
+        )
+    return root / "runs" / campaign
+
+
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    """Every public module directly inside `package`, imported, in the order of their names."""
+    for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+        if not found.name.startswith("_"):
+            yield importlib.import_module(f"{package.__name__}.{found.name}")

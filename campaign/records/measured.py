@@ -1,0 +1,165 @@
+"""What the machine did: blocks, trials, rounds, probes, and the evidence that a verdict may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from campaign.records.plan import Plan
+
+TRIAL_FAILURES = ("crashed", "out_of_memory", "killed", "hung", "garbage", "unavailable", "interrupted")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A few consecutive whole steps of one arm, timed as one.
+
+    `position` is the block's place in the round's order (0-based), `pair` the pair it belongs to. `device_seconds`
+    is event time, None without a device. `involuntary_switches` counts context switches forced on the process.
+    """
+
+    arm: str
+    position: int
+    pair: int
+    steps: int
+    tokens: int
+    wall_seconds: float
+    cpu_seconds: float
+    device_seconds: float | None
+    involuntary_switches: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Peak memory of one untimed step, in bytes. On CPU `live_peak_bytes` decides and `process_peak_bytes` (VmHWM)
+    stands beside; on CUDA it is peak allocated, with `reserved_peak_bytes` and `device_used_bytes` beside."""
+
+    live_peak_bytes: int
+    process_peak_bytes: int | None = None
+    reserved_peak_bytes: int | None = None
+    device_used_bytes: int | None = None
+    limit_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fresh process that ran one arm. `status` is `ok` or one of `TRIAL_FAILURES`.
+
+    `log` is the path of its captured output beside the ledger. `warmup_seconds` are the warm-up steps' times on the
+    deciding clock, `steady` whether they settled before the cap. `recompiled` counts compilations inside the timed
+    window.
+    """
+
+    id: str
+    arm: str
+    status: str
+    message: str = ""
+    remedy: str = ""
+    log: str = ""
+    start_seconds: float = 0.0
+    warmup_seconds: tuple[float, ...] = ()
+    steady: bool = False
+    memory: Memory | None = None
+    loss: float | None = None
+    gradient_norm: float | None = None
+    recompiled: int = 0
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What else the machine did while a round was timed; None where this machine cannot say.
+
+    `load` is the one-minute load average, `pressure` the PSI `cpu some avg10` share, `steal` the share of the window
+    taken by the hypervisor, `foreign` the processes seen on the device that are not ours, `throttled` the clock event
+    reasons seen.
+    """
+
+    load: float | None = None
+    pressure: float | None = None
+    steal: float | None = None
+    foreign: tuple[str, ...] = ()
+    throttled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Round:
+    """One set of trials started together whose blocks were interleaved. `order` is the arms' turn order in full.
+
+    `blocks_file` is the raw block times' path beside the ledger, named by its SHA-256; `blocks` holds its rows when
+    loaded. `code` is the hash of the code that ran (see `provenance`). `timed_seconds` is wall time inside blocks.
+    """
+
+    id: str
+    stage: str
+    index: int
+    order: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    surroundings: Surroundings
+    code: str
+    wall_seconds: float
+    timed_seconds: float
+    blocks_file: str = ""
+    blocks: tuple[Block, ...] = ()
+
+    def trial(self, arm: str) -> Trial:
+        """The trial that ran `arm` in this round."""
+        return next(trial for trial in self.trials if trial.arm == arm)
+
+
+@dataclass(frozen=True)
+class ArmProbe:
+    """One untimed look at an arm: per-step losses and gradient norms, the step-1 gradients' digest, and how often
+    each operator and device kernel ran in one step."""
+
+    arm: str
+    status: str
+    losses: tuple[float, ...] = ()
+    gradient_norms: tuple[float, ...] = ()
+    gradients_sha256: str = ""
+    counters: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    message: str = ""
+    remedy: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class ParityMeasure:
+    """Relative L2 distances between gradients of step 1: ||g - g_reference|| / ||g_reference||.
+
+    `exact_distance` is the treatment's with quantization off; `control_distance` and `treatment_distance` are as
+    configured. `bitwise` says that losses and gradients of control and treatment are equal to the bit.
+    `loss_difference` is the largest |treatment - control| over the probed steps. `message` says why distances are
+    missing.
+    """
+
+    bitwise: bool
+    loss_difference: float
+    control_distance: float | None = None
+    treatment_distance: float | None = None
+    exact_distance: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The parity and engagement evidence, taken before the first timing. `parity` is None when an arm failed."""
+
+    arms: tuple[ArmProbe, ...]
+    parity: ParityMeasure | None
+    wall_seconds: float = 0.0
+
+    def arm(self, role: str) -> ArmProbe:
+        """The probe of the arm with this role."""
+        return next(probe for probe in self.arms if probe.arm == role)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything a verdict may look at: the registered plan, the probe, and every round, valid or not."""
+
+    plan: Plan
+    probe: Probe | None
+    rounds: tuple[Round, ...] = ()

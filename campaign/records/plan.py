@@ -1,0 +1,153 @@
+"""What is declared before the first timing: the hypothesis, the arms, the protocol, the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+PARITY_KINDS = ("bitwise", "rounding", "precision")
+CHANGES = ("appears", "vanishes", "rises", "falls")
+CLOCKS = ("wall", "cpu")
+STAGES = ("screen", "confirm")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What changes: config overrides in Hydra's spelling and environment variables of the trial's process."""
+
+    overrides: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExpectedChange:
+    """What an untimed probe must see for the edit to count as engaged.
+
+    `counter` is counted per step: `op:kernels::prenorm_cpu` (a dispatched operator, overload left out) or
+    `kernel:NAME` (a device kernel whose name contains NAME). `change` is one of `CHANGES`; `control` and
+    `treatment` are the predicted counts per step, where the hypothesis dares to say them.
+    """
+
+    counter: str
+    change: str
+    control: float | None = None
+    treatment: float | None = None
+
+
+@dataclass(frozen=True)
+class ParityClaim:
+    """How near the treatment's training step must stay to control's (`parity.py` has the formulas).
+
+    bitwise: losses and gradients of every probed step equal to the bit.
+    rounding: with quantization off, relative gradient distance to the reference at most `bound`; as configured,
+        distance at most `factor` times control's own distance to the reference.
+    precision: as configured, distance at most `factor` times control's own.
+    """
+
+    kind: str
+    bound: float = 1e-4
+    factor: float = 1.25
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """An edit with its claim, its predictions and its guardrails. Ratios are control/treatment seconds."""
+
+    name: str
+    claim: str
+    mechanism: str
+    acts_on: str
+    edit: Edit
+    predicted_ratio: float
+    parity: ParityClaim
+    predicted_evidence: tuple[ExpectedChange, ...] = ()
+    memory_growth_limit: float = 0.02
+    needs: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    null: bool = False
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One fully resolved configuration: `target(**config)` builds the workload in the trial's process."""
+
+    role: str
+    name: str
+    target: str
+    config: dict[str, Any]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what decides what runs: target, config and environment, not role or name."""
+        what = json.dumps([self.target, self.config, self.environment], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(what.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How rounds are run and when to stop. Shares are fractions; `alpha` and `beta` are one-sided."""
+
+    name: str
+    decisive: bool
+    clock: str
+    looks: tuple[int, ...]
+    alpha: float
+    beta: float
+    alpha_split: tuple[float, ...]
+    beta_split: tuple[float, ...]
+    min_effect: float
+    pairs: int
+    block_steps: int
+    block_minimum_seconds: float
+    warmup_minimum_steps: int
+    warmup_window_steps: int
+    warmup_tolerance: float
+    warmup_limit_steps: int
+    confirm_rounds: int
+    confirm_alpha: float
+    invalid_share_limit: float
+    contention_limit: float
+    gate_alpha: float
+    memory_min_effect: float
+    memory_min_bytes: int
+    memory_noninferiority: float
+    memory_margin: float
+    probe_steps: int
+    start_deadline_seconds: float
+    reply_deadline_seconds: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Registered in the ledger before the first timing; a verdict may use nothing that is not declared here.
+
+    `threshold` is d: the larger of the protocol's `min_effect` and what this machine's measured floor resolves;
+    `floor_id` names the decision it came from, empty when the floor was never measured here. `attempt` j on the same
+    candidate has its alpha halved j-1 times (already applied in `alpha`). `stack` holds the accepted hypotheses that
+    control includes. `fingerprint` is what must be equal for two rounds to be comparable.
+    """
+
+    id: str
+    campaign: str
+    workload: str
+    device: str
+    hypothesis: Hypothesis
+    control: Arm
+    treatment: Arm
+    protocol: Protocol
+    stack: tuple[str, ...]
+    attempt: int
+    alpha: float
+    threshold: float
+    floor_id: str
+    fingerprint: dict[str, Any]
+    code: str
+    source: dict[str, Any]
+    machine_line: str
+    command: str
+    registered_at: str
