@@ -1,0 +1,107 @@
+"""The untimed look at the arms before the first round: what they compute and what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from campaign.errors import TrialFailed
+from campaign.executor.process import TrialProcess, build_request
+from campaign.records import Arm, ArmProbe, Plan
+
+AT_ONCE = 2  # processes side by side; nothing is timed here
+
+
+def run_probe(
+    plan: Plan, root: Path, folder: Path, say: Callable[[str], None]
+) -> tuple[dict[str, ArmProbe], dict[str, Path]]:
+    """Probe the arms that the parity claim needs, each in a fresh process.
+
+    Returns the probes and the files of step-1 gradients, by role: control, treatment and, unless the claim is
+    bitwise, reference (control's workload, quantization off, reference kernels) and for rounding also exact
+    (treatment's, quantization off). Stops after the first pair in which an arm failed.
+    """
+    wanted: list[tuple[str, Arm, str]] = [("control", plan.control, ""), ("treatment", plan.treatment, "")]
+    if plan.hypothesis.parity.kind != "bitwise":
+        wanted.append(("reference", plan.control, "reference"))
+    if plan.hypothesis.parity.kind == "rounding":
+        wanted.append(("exact", plan.treatment, "exact"))
+    probes: dict[str, ArmProbe] = {}
+    files: dict[str, Path] = {}
+    for first in range(0, len(wanted), AT_ONCE):
+        batch = wanted[first : first + AT_ONCE]
+        say(" and ".join(role for role, _, _ in batch))
+        files |= {role: folder / f"{role}.npz" for role, _, _ in batch}
+        probes |= _probe_together(plan, root, folder, batch, files)
+        if any(probe.status != "ok" for probe in probes.values()):
+            break
+    return probes, {role: path for role, path in files.items() if path.exists()}
+
+
+def _probe_together(
+    plan: Plan, root: Path, folder: Path, batch: list[tuple[str, Arm, str]], files: Mapping[str, Path]
+) -> dict[str, ArmProbe]:
+    protocol = plan.protocol
+    variables = {**plan.control.environment, **plan.treatment.environment}
+    stages: list[tuple[str, float, dict[str, dict[str, Any]]]] = [
+        (
+            "build",
+            protocol.start_deadline_seconds,
+            {role: build_request(arm, root, variant, variables) for role, arm, variant in batch},
+        ),
+        (
+            "probe",
+            protocol.reply_deadline_seconds,
+            {role: {"steps": protocol.probe_steps, "gradients": str(files[role])} for role, _, _ in batch},
+        ),
+        ("exit", protocol.reply_deadline_seconds, {role: {} for role, _, _ in batch}),
+    ]
+    done: dict[str, ArmProbe] = {}
+    with ExitStack() as stack:
+        alive = {
+            role: stack.enter_context(TrialProcess(replace(arm, role=role), folder / f"{role}.log"))
+            for role, arm, _ in batch
+        }
+        for command, deadline, arguments in stages:
+            for step in (_send, _receive):
+                for role, process in list(alive.items()):
+                    probe = step(process, command, deadline, arguments[role])
+                    if probe:
+                        done[role] = probe
+                        if probe.status != "ok":
+                            del alive[role]
+    return done
+
+
+def _send(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> ArmProbe | None:
+    try:
+        process.send(command, **arguments)
+    except TrialFailed as failure:
+        return _failed(failure)
+    return None
+
+
+def _receive(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> ArmProbe | None:
+    try:
+        reply = process.receive(command, deadline)
+    except TrialFailed as failure:
+        return _failed(failure)
+    if command != "probe":
+        return None
+    return ArmProbe(
+        arm=process.arm.role,
+        status="ok",
+        losses=tuple(reply["losses"]),
+        gradient_norms=tuple(reply["gradient_norms"]),
+        gradients_sha256=reply["gradients_sha256"],
+        counters=reply["counters"],
+        facts=reply["facts"],
+        log=str(process.log),
+    )
+
+
+def _failed(failure: TrialFailed) -> ArmProbe:
+    return ArmProbe(failure.arm, failure.reason, message=failure.message, remedy=failure.remedy, log=failure.log)

@@ -1,0 +1,153 @@
+"""One trial's process, seen from the parent: start it, ask it, end it with all its children."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import campaign
+from campaign.errors import TrialFailed
+from campaign.records import Arm
+
+GARBAGE_SHOWN = 80
+LARGEST_REPLY = 64 << 20
+
+
+class TrialProcess:
+    """A fresh `campaign.worker` for one arm. Use as a context manager: leaving it kills the whole process group.
+
+    `ask` sends a command and waits for the answer; `send` and `receive` are its halves, for asking several at once.
+    Each raises TrialFailed with a reason of `records.TRIAL_FAILURES`.
+    """
+
+    def __init__(self, arm: Arm, log: Path) -> None:
+        self.arm = arm
+        self.log = log
+        self.started = time.perf_counter()
+        commands_read, commands_write = os.pipe()
+        replies_read, replies_write = os.pipe()
+        package_parent = str(Path(campaign.__file__).resolve().parent.parent)
+        paths = [package_parent, os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, **arm.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        command = [sys.executable, "-m", "campaign.worker"]
+        command += ["--commands", str(commands_read), "--replies", str(replies_write), "--parent", str(os.getpid())]
+        try:
+            with log.open("wb") as output:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    pass_fds=(commands_read, replies_write),
+                    start_new_session=True,
+                )
+        finally:
+            os.close(commands_read)
+            os.close(replies_write)
+        self._commands = commands_write
+        self._replies = replies_read
+        self._buffer = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, command: str, deadline_seconds: float, **arguments: Any) -> dict[str, Any]:
+        """Send one command and wait for its answer."""
+        self.send(command, **arguments)
+        return self.receive(command, deadline_seconds)
+
+    def send(self, command: str, **arguments: Any) -> None:
+        """Send one command without waiting."""
+        line = json.dumps({"command": command, **arguments}) + "\n"
+        try:
+            os.write(self._commands, line.encode())
+        except BrokenPipeError:
+            raise self._dead(command) from None
+
+    def receive(self, command: str, deadline_seconds: float) -> dict[str, Any]:
+        """The answer to the oldest command not yet answered, within `deadline_seconds`."""
+        until = time.monotonic() + deadline_seconds
+        while b"\n" not in self._buffer:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self._replies], [], [], left)[0]:
+                raise self._failed(
+                    "hung",
+                    f"no answer to {command!r} within {deadline_seconds:.0f} s",
+                    "raise protocol.reply_deadline_seconds (start_deadline_seconds for a build), or see the log",
+                )
+            data = os.read(self._replies, 1 << 16)
+            if not data:
+                raise self._dead(command)
+            self._buffer += data
+            if len(self._buffer) > LARGEST_REPLY:
+                raise self._garbage(command, self._buffer)
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return self._read(command, line)
+
+    def _read(self, command: str, line: bytes) -> dict[str, Any]:
+        try:
+            reply = json.loads(line)
+            if not isinstance(reply, dict) or not isinstance(reply["ok"], bool):
+                raise self._garbage(command, line)
+            if reply["ok"]:
+                return reply
+            raise self._failed(reply["kind"], reply["message"], reply["remedy"])
+        except (ValueError, KeyError):
+            raise self._garbage(command, line) from None
+
+    def _garbage(self, command: str, line: bytes) -> TrialFailed:
+        shown = line[:GARBAGE_SHOWN].decode("utf-8", "replace")
+        return self._failed(
+            "garbage", f"the answer to {command!r} is not one: {shown!r}", "keep the workload off inherited descriptors"
+        )
+
+    def _dead(self, command: str) -> TrialFailed:
+        code = self._process.wait()
+        if code < 0:
+            name = signal.Signals(-code).name
+            hint = "; the kernel's out-of-memory killer does this" if -code == signal.SIGKILL else ""
+            return self._failed("killed", f"killed by {name} during {command!r}{hint}", "see the log, and dmesg")
+        return self._failed("crashed", f"exited with {code} during {command!r}", "see the log")
+
+    def _failed(self, reason: str, message: str, remedy: str) -> TrialFailed:
+        return TrialFailed(reason, message, arm=self.arm.role, log=str(self.log), remedy=remedy)
+
+    def kill(self) -> None:
+        """End the process and everything it started, at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def __enter__(self) -> TrialProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        for descriptor in (self._commands, self._replies):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def build_request(arm: Arm, root: Path, variant: str, excluded: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments of `build`: what to import, how to configure it, which variables the edits set."""
+    return {
+        "root": str(root),
+        "target": arm.target,
+        "config": arm.config,
+        "variant": variant,
+        "excluded": sorted(excluded),
+    }

@@ -1,0 +1,186 @@
+"""One round: a fresh process per arm, warmed up together, whose blocks take turns. One arm steps at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from campaign.errors import TrialFailed
+from campaign.executor.process import TrialProcess, build_request
+from campaign.records import Arm, Block, Memory, Plan, Protocol, Round, Surroundings, Trial, from_json, to_json
+from campaign.timing import is_steady, steps_per_block
+
+
+@dataclass
+class _Running:
+    """A trial while it runs; becomes `records.Trial`."""
+
+    process: TrialProcess
+    trial: Trial
+    tokens_per_step: int = 0
+    warmup: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RoundRequest:
+    """What to run: the arms in the order they start, the turns in full, and where it is written.
+
+    `inflight` receives each block's row as it is measured, flushed before the next block. `watch(pids)` is entered
+    around the timed part and gives the surroundings afterwards.
+    """
+
+    id: str
+    stage: str
+    index: int
+    arms: Sequence[Arm]
+    order: Sequence[str]
+    code: str
+    root: Path
+    logs: Path
+    inflight: Path
+    watch: Callable[[Sequence[int]], AbstractContextManager[Callable[[], Surroundings]]]
+    after_block: Callable[[int, int], None]
+
+
+def run_round(plan: Plan, request: RoundRequest) -> Round:
+    """Run one round to its end, or to the first trial that fails; either way the round that comes back has a trial
+    for each arm and every block that was measured."""
+    begun = time.perf_counter()
+    running: dict[str, _Running] = {}
+    blocks: list[Block] = []
+    surroundings = Surroundings()
+    with ExitStack() as stack:
+        try:
+            _start(plan, request, stack, running)
+            _warm_up(plan.protocol, running)
+            with request.watch([one.process.pid for one in running.values()]) as seen:
+                _take_turns(plan.protocol, request, running, blocks)
+            surroundings = seen()
+            _finish(plan.protocol, running)
+        except TrialFailed as failure:
+            _mark_failed(running, request, failure)
+    return Round(
+        id=request.id,
+        stage=request.stage,
+        index=request.index,
+        order=tuple(request.order),
+        trials=tuple(running[arm.role].trial for arm in request.arms if arm.role in running),
+        surroundings=surroundings,
+        code=request.code,
+        wall_seconds=time.perf_counter() - begun,
+        timed_seconds=sum(block.wall_seconds for block in blocks),
+        blocks=tuple(blocks),
+    )
+
+
+def _start(plan: Plan, request: RoundRequest, stack: ExitStack, running: dict[str, _Running]) -> None:
+    variables = {**plan.control.environment, **plan.treatment.environment}
+    for arm in request.arms:
+        log = request.logs / f"{request.id}-{arm.role}.log"
+        process = stack.enter_context(TrialProcess(arm, log))
+        running[arm.role] = _Running(process, Trial(f"{request.id}-{arm.role}", arm.role, "ok", log=str(log)))
+        process.send("build", **build_request(arm, request.root, "", variables))
+    for one in running.values():
+        reply = one.process.receive("build", plan.protocol.start_deadline_seconds)
+        one.tokens_per_step = reply["tokens_per_step"]
+        facts = {**reply["facts"], "low_precision": reply["low_precision"]}
+        one.trial = replace(
+            one.trial,
+            start_seconds=time.perf_counter() - one.process.started,
+            fingerprint=reply["fingerprint"],
+            facts=facts,
+        )
+    if plan.device == "cpu":
+        core = sorted(os.sched_getaffinity(0))[-_threads(running) :]
+        for one in running.values():
+            one.process.ask("pin", plan.protocol.reply_deadline_seconds, cores=core)
+
+
+def _threads(running: Mapping[str, _Running]) -> int:
+    return max(int(one.trial.facts.get("threads", 1)) for one in running.values())
+
+
+def _warm_up(protocol: Protocol, running: Mapping[str, _Running]) -> None:
+    """Step the arms in turn until each is steady on the deciding clock, or the cap is reached."""
+
+    def steady(one: _Running) -> bool:
+        return is_steady(
+            one.warmup, protocol.warmup_minimum_steps, protocol.warmup_window_steps, protocol.warmup_tolerance
+        )
+
+    for _ in range(protocol.warmup_limit_steps):
+        for one in running.values():
+            reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=1)
+            one.warmup.append(reply[f"{protocol.clock}_seconds"])
+        if all(steady(one) for one in running.values()):
+            break
+    for one in running.values():
+        one.process.ask("settle", protocol.reply_deadline_seconds)
+        one.trial = replace(one.trial, warmup_seconds=tuple(one.warmup), steady=steady(one))
+
+
+def _take_turns(
+    protocol: Protocol, request: RoundRequest, running: Mapping[str, _Running], blocks: list[Block]
+) -> None:
+    window = protocol.warmup_window_steps
+    step_seconds = min(statistics.median(one.warmup[-window:]) for one in running.values())
+    steps = steps_per_block(step_seconds, protocol.block_steps, protocol.block_minimum_seconds)
+    seen: dict[str, int] = dict.fromkeys(running, 0)
+    with request.inflight.open("w") as file:
+        for position, role in enumerate(request.order):
+            one = running[role]
+            reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=steps)
+            one.trial = replace(one.trial, recompiled=one.trial.recompiled + reply["recompiled"])
+            block = _block(role, position, seen[role], reply)
+            seen[role] += 1
+            blocks.append(block)
+            _write(file, block)
+            request.after_block(position + 1, len(request.order))
+
+
+def _block(role: str, position: int, pair: int, reply: Mapping[str, Any]) -> Block:
+    return Block(
+        arm=role,
+        position=position,
+        pair=pair,
+        steps=reply["steps"],
+        tokens=reply["tokens"],
+        wall_seconds=reply["wall_seconds"],
+        cpu_seconds=reply["cpu_seconds"],
+        device_seconds=reply["device_seconds"],
+        involuntary_switches=reply["involuntary_switches"],
+    )
+
+
+def _write(file: TextIO, block: Block) -> None:
+    file.write(json.dumps(to_json(block), allow_nan=False) + "\n")
+    file.flush()
+
+
+def _finish(protocol: Protocol, running: Mapping[str, _Running]) -> None:
+    for one in running.values():
+        memory = one.process.ask("memory", protocol.reply_deadline_seconds)
+        last = one.process.ask("last", protocol.reply_deadline_seconds)
+        one.trial = replace(
+            one.trial,
+            memory=from_json(Memory, {key: value for key, value in memory.items() if key != "ok"}),
+            loss=last["loss"],
+            gradient_norm=last["gradient_norm"],
+        )
+        one.process.ask("exit", protocol.reply_deadline_seconds)
+
+
+def _mark_failed(running: dict[str, _Running], request: RoundRequest, failure: TrialFailed) -> None:
+    """The arm that failed says why; the others were interrupted by it and say that."""
+    for role, one in running.items():
+        if role == failure.arm:
+            one.trial = replace(one.trial, status=failure.reason, message=failure.message, remedy=failure.remedy)
+        else:
+            one.trial = replace(one.trial, status="interrupted", message=f"ended because {failure.arm} failed")

@@ -1,0 +1,195 @@
+"""The trial's process: builds one arm and does what the parent asks, one command at a time.
+
+`python -m campaign.worker --commands FD --replies FD` reads one JSON object a line from the first descriptor and
+answers each with one JSON object on the second. Standard output and error belong to the workload and go to the
+trial's log. The parent never holds a device context; this process never reads a clock except in `timing`.
+
+    build   {root, target, config, variant, excluded}   imports the workload, builds it, says what it is
+    pin     {cores}                                      CPU affinity, after the imports
+    settle  {}                                           collects and freezes garbage after warm-up
+    block   {steps}                                      one timed block
+    memory  {}                                           peak memory of an untimed step
+    last    {}                                           loss and gradient norm of the latest step
+    probe   {steps, gradients}                           the untimed look (see `probe`)
+    exit    {}
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import math
+import os
+import platform
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+PR_SET_PDEATHSIG = 1
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
+WATCHED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "OPENBLAS_", "TORCH", "PYTORCH_", "CUDA_", "NCCL_", "TRITON_", "LD_")
+
+
+class Worker:
+    """The commands, by name. Each returns the JSON-ready reply."""
+
+    def __init__(self) -> None:
+        self.workload: Any = None
+
+    def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        sys.path.insert(0, request["root"])
+        module, _, name = request["target"].rpartition(".")
+        workload_class = getattr(importlib.import_module(module), name)
+        config = dict(request["config"])
+        if request["variant"]:
+            config = getattr(workload_class, request["variant"])(config)
+        self.workload = workload_class(**config)
+        facts = self.workload.facts()
+        return {
+            "facts": facts,
+            "device": self.workload.device,
+            "low_precision": self.workload.low_precision,
+            "tokens_per_step": self.workload.tokens_per_step,
+            "fingerprint": _fingerprint(self.workload.device, facts, set(request["excluded"])),
+        }
+
+    def pin(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread), request["cores"])
+        return {"cores": sorted(os.sched_getaffinity(0))}
+
+    def settle(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        gc.collect()
+        gc.freeze()
+        return {}
+
+    def block(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from campaign.timing import timed_block
+
+        return timed_block(self.workload, request["steps"])
+
+    def memory(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from campaign.memory import step_memory
+        from campaign.records import to_json
+
+        return to_json(step_memory(self.workload))
+
+    def last(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: float(value) for key, value in self.workload.last_step().items()}
+
+    def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from campaign.probe import probe_workload
+
+        return probe_workload(self.workload, request["steps"], Path(request["gradients"]))
+
+    def exit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self.workload is not None:
+            self.workload.close()
+        return {}
+
+
+def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply to one command; what it raises becomes a failure with its kind, and the traceback goes to the log."""
+    try:
+        reply = {"ok": True, **getattr(worker, request["command"])(request)}
+        wrong = _not_finite(reply)
+        if wrong:
+            return _failure("garbage", f"{wrong}: a training step must give finite numbers")
+        return reply
+    except MemoryError as error:
+        traceback.print_exc()
+        return _failure("out_of_memory", str(error) or "MemoryError")
+    except Exception as error:  # the parent turns it into a recorded trial; nothing is swallowed
+        traceback.print_exc()
+        reason, remedy = getattr(error, "reason", None), getattr(error, "remedy", None)
+        if isinstance(reason, str) and isinstance(remedy, str):
+            return _failure("unavailable", reason, remedy)
+        kind = "out_of_memory" if _is_out_of_memory(error) else "crashed"
+        return _failure(kind, f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def serve(commands: TextIO, replies: TextIO) -> None:
+    """Answer commands until `exit` or the parent closes its end."""
+    worker = Worker()
+    for line in commands:
+        request = json.loads(line)
+        replies.write(json.dumps(answer(worker, request)) + "\n")
+        replies.flush()
+        if request["command"] == "exit":
+            return
+
+
+def _failure(kind: str, message: str, remedy: str = "") -> dict[str, Any]:
+    return {"ok": False, "kind": kind, "message": message, "remedy": remedy}
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return type(error).__name__ == "OutOfMemoryError" or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
+
+
+def _not_finite(value: Any, where: str = "") -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{where} is {value}"
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((found for key, item in items if (found := _not_finite(item, f"{where} {key}".strip()))), "")
+
+
+def _fingerprint(device: str, facts: Mapping[str, Any], excluded: set[str]) -> dict[str, Any]:
+    """What must be equal between two arms beyond the edit (`excluded`: the variables that an edit sets)."""
+    import torch
+
+    found: dict[str, Any] = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": device,
+        "dataset": facts.get("dataset"),
+        "variables": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(WATCHED_VARIABLES) and name not in excluded
+        },
+    }
+    if device.startswith("cuda"):
+        found["device_name"] = torch.cuda.get_device_name()
+        found["device_uuid"] = str(torch.cuda.get_device_properties(0).uuid)
+    return found
+
+
+def _tie_to_parent(parent: int) -> None:
+    """Die with the parent, however it dies, and let glibc keep freed pages: faults would double the step."""
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+        libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="One trial of a campaign; started by the campaign itself.")
+    parser.add_argument("--commands", type=int, required=True)
+    parser.add_argument("--replies", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    given = parser.parse_args()
+    _tie_to_parent(given.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with os.fdopen(given.commands) as commands, os.fdopen(given.replies, "w") as replies:
+        serve(commands, replies)
+
+
+if __name__ == "__main__":
+    main()
