@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +47,9 @@ def campaign_folder(root: Path, campaign: str) -> Path:
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
     """Every public module directly inside `package`, imported, in the order of their names."""
+    import importlib
+    import pkgutil  # a listing needs neither
+
     for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         if not found.name.startswith("_"):
             yield importlib.import_module(f"{package.__name__}.{found.name}")

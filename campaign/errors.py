@@ -16,7 +16,6 @@ unavailable); 4 a sweep in which some hypothesis failed; 130 interrupted.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 EXIT_DECIDED = 0
@@ -101,5 +100,7 @@ class TrackingFailed(CampaignError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest in spelling to `name`, or None when nothing is close."""
+    import difflib  # only a person who misspelt something waits for it
+
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.55)
     return close[0] if close else None

@@ -1,0 +1,151 @@
+"""The command line through Hydra: flags, single runs and sweeps, down to a list of checked jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from campaign.config.compose import composer_for
+from campaign.config.edits import parse
+from campaign.config.explain import as_bad_input
+from campaign.config.job import Job
+from campaign.config.load import load
+from campaign.config.overrides import check_overrides
+from campaign.errors import BadInput, UnknownName
+
+WITH_VALUE = ("--cfg", "-c", "--package", "-p")
+MAYBE_VALUE = ("--info", "-i")
+INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+ALONE = ("--help", "-h", "--hydra-help", "--resolve", "--run", "-r", "--multirun", "-m", "--shell-completion", "-sc")
+ELSEWHERE = {
+    "--config-path": "set CAMPAIGN_PROJECT to the project's folder",
+    "-cp": "set CAMPAIGN_PROJECT to the project's folder",
+    "--config-name": "put the options in one file of a group",
+    "-cn": "put the options in one file of a group",
+    "--config-dir": "'hydra.searchpath=[file://DIR]'",
+    "-cd": "'hydra.searchpath=[file://DIR]'",
+    "--experimental-rerun": "campaign with the overrides that the ledger keeps",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line taken apart: `flags` in Hydra's spelling with their values, `overrides`, and what is ours."""
+
+    flags: tuple[str, ...]
+    overrides: tuple[str, ...]
+    sweep: bool
+    json: bool
+
+
+def read_line(argv: Sequence[str]) -> Line:
+    """The command line's parts. Raises UnknownName for a flag that nobody has, BadInput for one not for here."""
+    flags: list[str] = []
+    overrides: list[str] = []
+    json = False
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        name = word.split("=", 1)[0]
+        if word in ("--json", "json=true"):
+            json = True
+        elif not word.startswith("-"):
+            overrides.append(word)
+        elif name in ELSEWHERE:
+            raise BadInput(
+                f"{name} is not for this program: the project says where its config is", remedy=ELSEWHERE[name]
+            )
+        elif word in ALONE or (name in WITH_VALUE + MAYBE_VALUE and "=" in word):
+            flags.append(word)
+        elif word in WITH_VALUE:
+            if not words:
+                raise BadInput(
+                    f"{word} needs a value", remedy="--cfg job" if word in ("--cfg", "-c") else "-p protocol"
+                )
+            flags.extend((word, words.pop(0)))
+        elif word in MAYBE_VALUE:
+            flags.extend((word, words.pop(0)) if words and words[0] in INFO else (word,))
+        else:
+            known = ("--json", *ALONE, *WITH_VALUE, *MAYBE_VALUE)
+            raise UnknownName("option", name, [flag for flag in known if flag.startswith("--")])
+    return Line(tuple(flags), tuple(overrides), bool({"-m", "--multirun"} & set(flags)), json)
+
+
+def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
+    """Every job that the command line asks for, composed by Hydra and checked; none was started.
+
+    A sweep (-m) gives one job each, in order. An empty list: Hydra showed help or the config instead, as asked.
+    Raises BadInput or UnknownName.
+    """
+    line = read_line(argv)
+    theirs = [text for text in line.overrides if text.startswith("hydra.searchpath=")]
+    searchpath = tuple(str(path) for text in theirs for path in _listed(text))
+    overrides = [text for text in line.overrides if text not in theirs]
+    composer = composer_for(root.resolve(), searchpath)
+    check_overrides(overrides, composer, sweep=line.sweep)
+    asked: list[list[str]] = []
+
+    def collect(_: DictConfig) -> None:
+        # Unresolved: an override may hold a ${...} reference, which belongs to the config, not to this list.
+        task = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
+        asked.append([str(text) for text in task] if isinstance(task, list) else [])
+
+    with tempfile.TemporaryDirectory(prefix="campaign-compose-") as scratch:
+        # Hydra writes multirun.yaml and creates its folders whatever the config says: give it a place to throw away.
+        places = [f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'"]
+        words = ["campaign", *line.flags, *places, *composer.hydra_overrides, *overrides]
+        app = hydra.main(config_path=str(composer.conf), config_name="config", version_base="1.3")(collect)
+        try:
+            with _as_argv(words), _errors_raised():
+                app()
+        except (HydraException, OmegaConfBaseException, YAMLError) as error:
+            raise as_bad_input(error, overrides, known=composer.known_keys(overrides)) from error
+        except SystemExit as left:
+            # Hydra's help and argparse leave this way; what they wanted to say is on the terminal already.
+            if left.code:
+                raise BadInput("the command line is not understood", remedy="campaign --help") from left
+    return [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
+
+
+def _listed(text: str) -> list[object]:
+    value = parse(text).value()
+    if not isinstance(value, list):
+        raise BadInput(f"{text}: must be a list", remedy="'hydra.searchpath=[file://DIR]'")
+    return [getattr(item, "text", item) for item in value]
+
+
+@contextmanager
+def _as_argv(words: Sequence[str]) -> Iterator[None]:
+    """Hydra reads sys.argv and nothing else."""
+    before = sys.argv
+    sys.argv = list(words)
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+@contextmanager
+def _errors_raised() -> Iterator[None]:
+    """HYDRA_FULL_ERROR=1 is Hydra's switch for raising errors to the caller instead of printing and exiting."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before

@@ -1,0 +1,116 @@
+"""What a hypothesis changes: its overrides parsed, kept inside the workload, and checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, QuotedString
+from hydra.errors import HydraException, OverrideParseException
+
+from campaign.config.explain import as_bad_input
+from campaign.errors import BadInput
+from campaign.records import Edit
+
+FIXED = ("workload.device",)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key that an edit sets, as it was written."""
+
+    key: str
+    value: Any
+    written: str
+
+
+def parse(text: str, *, where: str = "") -> Override:
+    """An override in Hydra's grammar. Raises BadInput."""
+    try:
+        return OverridesParser.create().parse_override(text)
+    except OverrideParseException as error:
+        raise as_bad_input(error, (text,), known=(), where=where) from error
+    except HydraException as error:
+        # The lexer does not name the override it stumbled over.
+        raise as_bad_input(OverrideParseException(text, str(error)), (text,), known=(), where=where) from error
+
+
+def settings(edit: Edit, *, where: str) -> tuple[Setting, ...]:
+    """Every key that the edit sets, a mapping's keys one by one.
+
+    Raises BadInput for an override that is not plain `workload.KEY=VALUE`, and for two that disagree.
+    """
+    found: list[Setting] = []
+    for written in edit.overrides:
+        override = parse(written, where=where)
+        key = override.key_or_group
+        plain = not (override.is_add() or override.is_force_add() or override.is_delete() or override.package)
+        if not plain or override.is_sweep_override() or not key.startswith("workload."):
+            raise BadInput(
+                f"{where}: the edit {written!r} is not of the form workload.KEY=VALUE; an edit sets existing keys of "
+                "the workload, once each",
+                remedy="campaign run --cfg job -p workload    (shows the workload's keys)",
+            )
+        if any(key == fixed or key.startswith(f"{fixed}.") for fixed in FIXED):
+            raise BadInput(
+                f"{where}: the edit {written!r} changes {key}; control and treatment run on one device",
+                remedy=f"choose the device for both sides: {written}",
+            )
+        found.extend(Setting(leaf, value, written) for leaf, value in _flat(key, override.value()))
+    refuse_clashes([(setting, where) for setting in found])
+    return tuple(found)
+
+
+def stacked(edits: Sequence[Edit], *, where: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The overrides and the environment of several edits applied in order, each once.
+
+    Raises BadInput naming the key and both values when two edits disagree.
+    """
+    found: list[tuple[Setting, str]] = []
+    overrides: dict[str, None] = {}
+    environment: dict[str, str] = {}
+    for edit in edits:
+        found.extend((setting, where) for setting in settings(edit, where=where))
+        overrides.update(dict.fromkeys(edit.overrides))
+        for name, value in edit.environment.items():
+            if environment.setdefault(name, value) != value:
+                raise BadInput(
+                    f"{where}: two edits set the environment variable {name}, to {environment[name]!r} and to "
+                    f"{value!r}",
+                    remedy="list one of the two hypotheses in the other's `conflicts`, or revert one: campaign stack "
+                    "--revert NAME --why TEXT",
+                )
+    refuse_clashes(found)
+    return tuple(overrides), environment
+
+
+def refuse_clashes(found: Sequence[tuple[Setting, str]]) -> None:
+    """Raises BadInput when one key is set to two values, or both as a value and as a mapping."""
+    by_key: dict[str, tuple[Setting, str]] = {}
+    for setting, where in found:
+        first, _ = by_key.setdefault(setting.key, (setting, where))
+        if first.value != setting.value or type(first.value) is not type(setting.value):
+            raise BadInput(
+                f"{where}: {setting.key} is set twice, to {first.value!r} ({first.written}) and to "
+                f"{setting.value!r} ({setting.written})",
+                remedy="keep one; of two accepted hypotheses, revert one: campaign stack --revert NAME --why TEXT",
+            )
+    for key, (setting, where) in by_key.items():
+        inside = next((other for other in by_key if other.startswith(f"{key}.")), None)
+        if inside is not None:
+            raise BadInput(
+                f"{where}: {setting.written} sets {key} as a whole and {by_key[inside][0].written} a part of it",
+                remedy="set the parts one by one",
+            )
+
+
+def _flat(key: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        pairs = []
+        for name, inner in value.items():
+            label = name.text if isinstance(name, QuotedString) else str(name)
+            pairs.extend(_flat(f"{key}.{label}", inner))
+        return pairs
+    return [(key, value)]

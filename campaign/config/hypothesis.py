@@ -1,0 +1,102 @@
+"""The hypothesis node: its record, its ranges, and what its edit may be."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from campaign.config.compose import Composer
+from campaign.config.edits import settings
+from campaign.config.schema import as_record, number, one_of, text
+from campaign.errors import BadInput, UnknownName
+from campaign.records import Hypothesis
+from campaign.records.plan import CHANGES, PARITY_KINDS
+
+COUNTERS = ("op:", "kernel:")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def hypothesis_for(node: Any, choice: str | None, composer: Composer) -> Hypothesis:
+    """The `hypothesis` node of a composed config as a record; its name is its file's name.
+
+    Raises BadInput naming the key, the value and the rule; UnknownName for a key or a hypothesis that does not exist.
+    """
+    if not isinstance(node, dict) or choice is None:
+        raise BadInput(
+            "no hypothesis is chosen", remedy=f"hypothesis=NAME, one of: {', '.join(composer.options('hypothesis'))}"
+        )
+    values = {"name": choice, **node}
+    if values["name"] != choice:
+        raise BadInput(
+            f"hypothesis.name = {values['name']!r} in conf/hypothesis/{choice}.yaml: the name is the file's name",
+            remedy=f"name: {choice}, or rename the file",
+        )
+    if not NAME.fullmatch(choice):
+        raise BadInput(
+            f"hypothesis {choice!r}: a name is letters, digits, '_', '-' and '.', at most 80 of them",
+            remedy="rename the file: it names ledger entries, files and MLflow runs",
+        )
+    values["edit"] = _edit_values(values.get("edit"))
+    found = as_record(Hypothesis, values, "hypothesis", file=f"conf/hypothesis/{choice}.yaml")
+    _check(found, composer)
+    return found
+
+
+def _edit_values(edit: Any) -> Any:
+    """The edit with plain numbers among its environment values written as text, as an environment holds them."""
+    if not isinstance(edit, dict):
+        return {} if edit is None else edit
+    environment = edit.get("environment")
+    if not isinstance(environment, dict):
+        return {name: value for name, value in edit.items() if value is not None}
+    written = {
+        name: str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+        for name, value in environment.items()
+    }
+    return {**{name: value for name, value in edit.items() if value is not None}, "environment": written}
+
+
+def _check(found: Hypothesis, composer: Composer) -> None:
+    for key in ("claim", "mechanism", "acts_on"):
+        text(getattr(found, key), f"hypothesis.{key}")
+    ratio = found.predicted_ratio
+    number(ratio, "hypothesis.predicted_ratio", "control seconds / treatment seconds, above 0", ratio > 0)
+    one_of(found.parity.kind, "hypothesis.parity.kind", PARITY_KINDS)
+    number(found.parity.bound, "hypothesis.parity.bound", "above 0", found.parity.bound > 0)
+    number(found.parity.factor, "hypothesis.parity.factor", "above 0", found.parity.factor > 0)
+    growth = found.memory_growth_limit
+    number(growth, "hypothesis.memory_growth_limit", "a fraction, 0 or more", growth >= 0)
+    for index, expected in enumerate(found.predicted_evidence):
+        key = f"hypothesis.predicted_evidence[{index}]"
+        one_of(expected.change, f"{key}.change", CHANGES)
+        if not expected.counter.startswith(COUNTERS) or expected.counter in COUNTERS:
+            raise BadInput(
+                f"{key}.counter = {expected.counter!r}: must be op:NAME or kernel:NAME",
+                remedy="counter: op:aten::rsqrt",
+            )
+        for side in ("control", "treatment"):
+            count = getattr(expected, side)
+            if count is not None:
+                number(count, f"{key}.{side}", "a count per step, 0 or more", count >= 0)
+    for variable in found.edit.environment:
+        if not VARIABLE.fullmatch(variable):
+            raise BadInput(f"hypothesis.edit.environment: {variable!r} is not a name of an environment variable")
+    known = composer.options("hypothesis")
+    for field in ("conflicts", "requires"):
+        for name in getattr(found, field):
+            if name not in known or name == found.name:
+                others = [other for other in known if other != found.name]
+                raise UnknownName(f"hypothesis in hypothesis.{field}", name, others)
+    both = sorted(set(found.conflicts) & set(found.requires))
+    if both:
+        raise BadInput(f"hypothesis {found.name} both requires and conflicts with {', '.join(both)}")
+    empty = not found.edit.overrides and not found.edit.environment
+    if found.null and not empty:
+        raise BadInput(f"hypothesis {found.name} is null: true and has an edit; an A/A null changes nothing")
+    if not found.null and empty:
+        raise BadInput(
+            f"hypothesis {found.name} has no edit: nothing would differ between control and treatment",
+            remedy="hypothesis.edit.overrides: [workload.KEY=VALUE], or null: true for an A/A null",
+        )
+    settings(found.edit, where=f"hypothesis {found.name}")

@@ -1,0 +1,55 @@
+"""One job: everything that a run needs to know of what the person asked for."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from campaign.config.compose import Composer, searchpath_override
+from campaign.config.edits import stacked
+from campaign.config.workload import same_shape
+from campaign.records import Arm, Edit, Hypothesis, Protocol
+
+
+@dataclass(frozen=True)
+class Job:
+    """A hypothesis to be decided on a workload under a protocol. `overrides` are the person's, in Hydra's spelling.
+
+    `workload` is the chosen option's name, `device` where it runs, `tracking` is `mlflow` or `none`.
+    """
+
+    root: Path
+    campaign: str
+    workload: str
+    device: str
+    hypothesis: Hypothesis
+    protocol: Protocol
+    tracking: str
+    lease_wait_seconds: float
+    overrides: tuple[str, ...]
+    json: bool
+    composer: Composer = field(repr=False, compare=False)
+
+    @property
+    def command(self) -> str:
+        """The command that asks for this job again."""
+        words = [*searchpath_override(self.composer.searchpath), *self.overrides]
+        return shlex.join(["python", "-m", "campaign", *words])
+
+    def arm(self, role: str, name: str, edits: Sequence[Edit]) -> Arm:
+        """The root under the person's overrides with `edits` applied in order, resolved.
+
+        Raises BadInput naming the key and both values when two edits disagree, UnknownName when one sets a key that
+        the workload does not have.
+        """
+        where = f"arm {role} ({name})"
+        overrides, environment = stacked(edits, where=where)
+        root = self.composer.compose(self.overrides).values["workload"]
+        config = self.composer.compose([*self.overrides, *overrides], where=where).values["workload"]
+        same_shape(config, root, where=where)
+        target = config.pop("_target_")
+        # Through JSON once, so that an arm read back from the ledger has the same hash.
+        return Arm(role, name, target, jsonlib.loads(jsonlib.dumps(config)), environment)

@@ -1,0 +1,94 @@
+"""One job from its overrides, everything resolved and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from campaign.config.compose import GROUPS, Composer, composer_for, group_choices
+from campaign.config.explain import unknown_key
+from campaign.config.hypothesis import hypothesis_for
+from campaign.config.job import Job
+from campaign.config.overrides import check_overrides
+from campaign.config.protocol import protocol_for
+from campaign.config.schema import number, one_of, section
+from campaign.config.workload import check_workload, same_shape
+from campaign.discovery import campaign_folder
+from campaign.errors import BadInput
+from campaign.records import Protocol
+
+TOP = ("campaign", "tracking", "lease", "json", *GROUPS)
+TRACKING = ("mlflow", "none")
+
+
+def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath: Sequence[str] = ()) -> Job:
+    """The job that `overrides` ask for in the project at `root`.
+
+    Raises BadInput or UnknownName (exit code 2) for anything that could not be run; no process was started.
+    """
+    composer = composer_for(root.resolve(), tuple(searchpath))
+    check_overrides(overrides, composer, sweep=False)
+    composed = composer.compose(overrides)
+    values = composed.values
+    for name in values:
+        if name not in TOP:
+            raise unknown_key(name, [*TOP, *composer.known_keys(group_choices(overrides))])
+    workload = _workload(values, composed.choices, overrides, composer)
+    protocol = protocol_for(values.get("protocol"), workload["device"])
+    _check_clock(protocol, workload)
+    choice = composed.choices.get("hypothesis")
+    hypothesis = hypothesis_for(values.get("hypothesis"), choice, composer)
+    campaign = section(values.get("campaign"), "campaign", ("name",))["name"]
+    if not isinstance(campaign, str):
+        raise BadInput(f"campaign.name = {campaign!r}: must be a text", remedy=f"campaign.name='\"{campaign}\"'")
+    campaign_folder(root, campaign)
+    one_of(values.get("tracking"), "tracking", TRACKING)
+    wait = section(values.get("lease"), "lease", ("wait_seconds",))["wait_seconds"]
+    number(wait, "lease.wait_seconds", "seconds, 0 or more", isinstance(wait, int | float) and wait >= 0)
+    asked = values.get("json", False)
+    if not isinstance(asked, bool):
+        raise BadInput(f"json = {asked!r}: must be true or false", remedy="--json")
+    job = Job(
+        root=root.resolve(),
+        campaign=campaign,
+        workload=str(composed.choices["workload"]),
+        device=workload["device"],
+        hypothesis=hypothesis,
+        protocol=protocol,
+        tracking=values["tracking"],
+        lease_wait_seconds=float(wait),
+        overrides=tuple(overrides),
+        json=json or asked,
+        composer=composer,
+    )
+    job.arm("solo", hypothesis.name, [hypothesis.edit])  # an edit of a key that is not there is said now
+    return job
+
+
+def _workload(
+    values: dict[str, Any], choices: dict[str, str | None], overrides: Sequence[str], composer: Composer
+) -> dict[str, Any]:
+    workload = check_workload(values.get("workload"), choices.get("workload"), composer.options("workload"))
+    for group in ("hypothesis", "protocol"):
+        path = composer.file(group, str(choices.get(group)))
+        if path is not None and "workload" in OmegaConf.load(path):
+            raise BadInput(
+                f"{path} sets `workload`: that would change control too",
+                remedy="put the change in hypothesis.edit.overrides, or make another conf/workload file",
+            )
+    same_shape(workload, composer.compose(group_choices(overrides)).values["workload"])
+    return workload
+
+
+def _check_clock(protocol: Protocol, workload: dict[str, Any]) -> None:
+    """Process CPU time stands for time only with one thread that never waits (measurement protocol, `clocks`)."""
+    threads = workload.get("threads", 1)
+    if protocol.clock == "cpu" and (workload["device"] != "cpu" or threads != 1):
+        what = f"device {workload['device']}" if workload["device"] != "cpu" else f"{threads} threads"
+        raise BadInput(
+            f"protocol.clock = 'cpu' with {what}: CPU time may decide for one thread on the CPU only",
+            remedy="protocol.clock=wall",
+        )

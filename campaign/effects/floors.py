@@ -1,0 +1,56 @@
+"""The floor: what a machine can resolve on a workload, from A/A rounds (measurement 5.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy
+
+from campaign.effects.intervals import RESOLVE_ALPHA, interval, resolves
+from campaign.effects.speed import pair_logs
+from campaign.records import Floor, Protocol, Round
+
+FLOOR_ROUNDS = (2, 3, 4, 5, 6, 8, 10, 12)
+
+
+def floor(rounds: Sequence[Round], protocol: Protocol, control: str = "control", treatment: str = "treatment") -> Floor:
+    """What A/A rounds say about this machine, on the protocol's clock. At least two rounds.
+
+    `between_rounds_sd` is the sd of the per-round medians (sigma_s of measurement 5.2), which decides what can be
+    resolved; `within_round_sd` the root of the mean variance of the pairs' logs (sigma_e). `resolves` has the usual
+    numbers of rounds and the protocol's own.
+    """
+    pairs = [pair_logs(one, protocol.clock, control, treatment) for one in rounds]
+    between = interval([float(numpy.median(logs)) for logs in pairs], RESOLVE_ALPHA, RESOLVE_ALPHA).sd
+    within = math.sqrt(float(numpy.mean([logs.var(ddof=1) if logs.size > 1 else 0.0 for logs in pairs])))
+    peaks = [trial.memory.live_peak_bytes for one in rounds for trial in one.trials if trial.memory is not None]
+    counts = sorted({*FLOOR_ROUNDS, *protocol.looks, protocol.confirm_rounds} - {0, 1})
+    return Floor(
+        clock=protocol.clock,
+        rounds=len(rounds),
+        between_rounds_sd=between,
+        within_round_sd=within,
+        resolves={str(count): resolves(between, count) for count in counts},
+        memory_range_bytes=max(peaks) - min(peaks) if peaks else 0,
+    )
+
+
+def threshold(protocol: Protocol, measured: Floor | None) -> float:
+    """d: the larger of the protocol's `min_effect` and what the measured floor resolves at the protocol's last look."""
+    if measured is None:
+        return protocol.min_effect
+    return max(protocol.min_effect, resolves(measured.between_rounds_sd, max(2, protocol.looks[-1])))
+
+
+def best_pairs(measured: Floor, pairs: int, start_seconds: float, pair_seconds: float) -> int:
+    """The pairs a round that buy the most precision a second: sqrt(C_start / C_pair * sigma_e^2 / sigma_b^2), 5 to
+    200 (Kalibera and Jones 2013; measurement 5.2), with sigma_b^2 = sigma_s^2 - sigma_e^2 / K.
+
+    `pairs` is the K at which `measured` was taken.
+    """
+    within = measured.within_round_sd**2
+    own = measured.between_rounds_sd**2 - within / pairs
+    if own <= 0 or pair_seconds <= 0:
+        return 200
+    return round(min(200.0, max(5.0, math.sqrt(start_seconds / pair_seconds * within / own))))

@@ -1,0 +1,26 @@
+"""Values as one JSON text that every reader takes: no NaN, no infinity."""
+
+from __future__ import annotations
+
+import json
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def as_text(value: Any) -> str:
+    """`value` (dicts, lists, tuples, strings, numbers) as indented JSON; a number that is not finite becomes null."""
+    return json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """`value` with every number that is not finite replaced by None, at any depth."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,162 @@
+"""What a page about a campaign does not show, derived from the records: the part that the person pasting it would
+rather leave out."""
+
+from __future__ import annotations
+
+from campaign import units
+from campaign.records import ACCEPT, INCONCLUSIVE, INVALID, REJECT, UNAVAILABLE
+from campaign.report.reported import Reported, Reports, numbered
+
+
+def not_shown(reports: Reports) -> list[str]:
+    """One sentence or two a limit, plain text."""
+    rows = list(reports.rows)
+    if not rows:
+        return ["Anything: no decision has been made yet."]
+    found = [*_numbers(rows), *_stack(reports), *_verdicts(rows), *_places(rows), *_bookkeeping(reports)]
+    return [line for line in found if line]
+
+
+def _numbers(rows: list[Reported]) -> list[str]:
+    measured = [row for row in rows if row.decision.verdict.effect]
+    cpu = [row for row in measured if row.clock == "cpu"]
+    screened = [row for row in measured if not row.decision.verdict.screening and not row.plan.hypothesis.null]
+    confirmed = [row for row in measured if row.decision.verdict.screening]
+    emulated = [row for row in measured if row.decision.low_precision == "emulated"]
+    unknown = [row for row in measured if row.decision.low_precision == "unknown"]
+    quick = [row for row in rows if not row.plan.protocol.decisive]
+    no_floor = [row for row in measured if not row.plan.floor_id and not row.plan.hypothesis.null]
+    lines = []
+    if cpu:
+        lines.append(
+            f"Tokens per second on the wall: {numbered(cpu)} decided on CPU time, declared beforehand. "
+            f"{_wall_beside(cpu)}"
+        )
+    if emulated:
+        lines.append(
+            f"The speed of low precision in hardware: it is emulated in {numbered(emulated)}, which shows its numerics "
+            "and the cost of the passes around it, not the speed of a device that has it."
+        )
+    if unknown:
+        lines.append(f"Whether low precision ran in hardware or was emulated: not recorded for {numbered(unknown)}.")
+    if screened:
+        lines.append(
+            f"The exact size of the effect in {numbered(screened)}: those ratios come from the rounds at which the "
+            "test was free to stop, which flatters in the direction of the stop. Only accepts get fresh rounds."
+        )
+    if confirmed:
+        lines.append(
+            f"Another day: the ratio of {numbered(confirmed)} comes from fresh rounds, but taken right after the "
+            "screening on the same machine."
+        )
+    if quick:
+        lines.append(f"A decision in {numbered(quick)}: a first look can say promising or not, never accept.")
+    if no_floor:
+        lines.append(
+            f"What this machine can resolve: the floor was not measured before {numbered(no_floor)}, so d is the "
+            "protocol's smallest effect alone (try: campaign hypothesis=aa_null)."
+        )
+    return lines
+
+
+def _wall_beside(rows: list[Reported]) -> str:
+    beside = [
+        f"{units.ratio(effect.ratio)} {units.interval(effect.low, effect.high)} in decision {row.sequence}"
+        for row in rows
+        if (effect := row.decision.verdict.beside) and effect.clock == "wall"
+    ]
+    return f"Wall time beside it, which did not decide: {', '.join(beside)}." if beside else "No wall time was kept."
+
+
+def _stack(reports: Reports) -> list[str]:
+    if not reports.stack:
+        return []
+    said = "The whole stack: root against head has not been measured yet in a run of its own."
+    if len(reports.stack) > 1:
+        said += " Each ratio is one edit against control as it was then; isolated gains neither add nor multiply."
+    return [said]
+
+
+def _verdicts(rows: list[Reported]) -> list[str]:
+    def of(*verdicts: str) -> list[Reported]:
+        return [
+            row for row in rows if row.decision.verdict.verdict in verdicts and row.plan.protocol.decisive
+            and not row.plan.hypothesis.null
+        ]  # fmt: skip
+
+    open_, rejected = of(INCONCLUSIVE), of(REJECT)
+    lines = []
+    if open_:
+        lines.append(
+            f"That the arms are equal in {numbered(open_)}: inconclusive means that the rounds did not decide."
+        )
+    if rejected:
+        lines.append(
+            f"That {numbered(rejected)} would lose elsewhere: rejected means no gain worth having on this workload, "
+            "device and stack."
+        )
+    invalid = [row for row in rows if row.decision.verdict.verdict == INVALID]
+    if invalid:
+        lines.append(
+            f"Anything about the edits of {numbered(invalid)}: the comparison was invalid, which is no verdict on them."
+        )
+    unavailable = [row for row in rows if row.decision.verdict.verdict == UNAVAILABLE]
+    if unavailable:
+        lines.append(f"Anything about the edits of {numbered(unavailable)}: this machine cannot run them.")
+    retried = [row for row in rows if row.plan.attempt > 1]
+    if retried:
+        lines.append(
+            f"A first attempt in {numbered(retried)}: the same candidate had been tested before, and alpha was halved "
+            "with each attempt."
+        )
+    revoked = [row for row in rows if row.revoked]
+    if revoked:
+        lines.append(f"The stack as it is in {numbered(revoked)}: revoked after the decision, not in the stack.")
+    warned = [row for row in rows if row.decision.verdict.verdict == ACCEPT and row.decision.verdict.warnings]
+    if warned:
+        lines.append(f"An accept free of warnings in {numbered(warned)}: they stand below the table.")
+    return lines
+
+
+def _places(rows: list[Reported]) -> list[str]:
+    hosts = {str(row.plan.fingerprint.get("host", row.plan.machine_line)) for row in rows}
+    workloads = sorted({row.plan.workload for row in rows})
+    steps = sorted({row.plan.protocol.probe_steps for row in rows})
+    probed = " or ".join(map(str, steps))
+    lines = [
+        "Any other machine: every number comes from one machine."
+        if len(hosts) == 1
+        else f"A comparison between machines: there are {len(hosts)}, and ratios of different machines are history "
+        "to each other, not control.",
+        f"Any other shape, batch or model than {', '.join(workloads)}.",
+        f"What happens to a whole training run: parity was probed over {probed} steps of each arm, not to convergence.",
+    ]
+    if any(row.plan.device == "cpu" and row.decision.verdict.memory for row in rows):
+        lines.append(
+            "The memory of the whole process on CPU: the live tensors' peak of one untimed step decides; the process's "
+            "own peak stands in the trials."
+        )
+    return lines
+
+
+def _bookkeeping(reports: Reports) -> list[str]:
+    rows = reports.rows
+    lines = []
+    lost = [row for row in rows if not row.plan.source.get("commit")]
+    if lost:
+        lines.append(f"The commit that was measured in {numbered(lost)}: none was recorded.")
+    unkept = [row for row in rows if row.plan.source.get("dirty") and not row.plan.source.get("patch_sha256")]
+    if unkept:
+        lines.append(
+            f"The exact source of {numbered(unkept)}: the tree had uncommitted changes and no patch of them was kept."
+        )
+    partial = [row for row in rows if row.plan.source.get("left_out")]
+    if partial:
+        lines.append(f"Every file that was there in {numbered(partial)}: some were left out of the kept patch.")
+    if len({row.plan.code for row in rows}) > 1:
+        lines.append("One version of the code: decisions were made on different versions of it.")
+    if reports.unfinished:
+        count = len(reports.unfinished)
+        said = "1 registered plan has" if count == 1 else f"{count} registered plans have"
+        lines.append(f"What became of every plan: {said} no decision ({', '.join(reports.unfinished[:5])}).")
+    return lines

@@ -1,0 +1,12 @@
+"""The MLflow view of a ledger: a mirror that can be deleted and rebuilt at any time.
+
+Read in this order: `mirror` (what is written, and when), `mapping` (a decision as metrics, params and tags), `note`
+(as prose), `figure` (as a picture), `store` (the SQLite file and its lock), `review` (the runs table and its URL),
+`server` (`campaign ui`). MLflow and matplotlib are imported inside functions only: `import campaign.tracking` is cheap.
+"""
+
+from campaign.tracking.mirror import reconcile, sync
+from campaign.tracking.review import ui_url
+from campaign.tracking.server import serve, ui_command, ui_environment
+
+__all__ = ["reconcile", "serve", "sync", "ui_command", "ui_environment", "ui_url"]

@@ -1,0 +1,74 @@
+"""The runs table as a reviewer should meet it: decisions only, and the columns that answer what was tried, what won,
+by how much, how sure.
+
+MLflow's own default shows no metric and no tag. A shared view state is an experiment tag with JSON in it and a URL
+parameter that names it. It is a format of MLflow's front end (read from the 3.17 bundle), so nothing depends on it:
+where a later version ignores it, the table falls back to its default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+
+from campaign.errors import BadInput
+from campaign.tracking.store import REMEDY, database
+
+VIEW_KEY = "campaign"
+VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
+# Column ids of the table in its order, and widths in pixels. The first ones are MLflow's own and always shown.
+_FIXED = {"attributes.`Run Name`": 330, "runDateAndNestInfo": 130}
+COLUMNS = {
+    "tags.`verdict`": 130,
+    "metrics.`ratio`": 75,
+    "metrics.`ratio_low`": 85,
+    "metrics.`ratio_high`": 90,
+    "metrics.`tokens_per_second/control`": 185,
+    "metrics.`tokens_per_second/treatment`": 205,
+    "metrics.`peak_memory_mib/control`": 180,
+    "metrics.`peak_memory_mib/treatment`": 200,
+    "metrics.`rounds`": 75,
+    "tags.`hypothesis`": 180,
+    "tags.`reason`": 150,
+    "attributes.`Description`": 420,
+}
+
+
+def view_state() -> str:
+    """The JSON of the shared view: newest decision first, trials hidden."""
+    return json.dumps(
+        {
+            "searchFilter": "tags.`campaign.kind` = 'decision'",
+            "orderByKey": "attributes.`Created`",
+            "orderByAsc": False,
+            "selectedColumns": list(COLUMNS),
+            "columnOrder": [*_FIXED, *COLUMNS],
+            "columnWidths": _FIXED | COLUMNS,
+        }
+    )
+
+
+def ui_url(root: Path, campaign: str, host: str = "127.0.0.1", port: int = 5000) -> str:
+    """The address of the campaign's runs table. Raises BadInput when nothing of it is mirrored."""
+    experiment = _experiment_id(database(root), campaign)
+    if experiment is None:
+        raise BadInput(f"MLflow has nothing of campaign {campaign!r} yet", remedy=f"{REMEDY}, then campaign ui")
+    shown = f"[{host}]" if ":" in host else host
+    query = f"workflowType=machine_learning&viewStateShareKey={VIEW_KEY}"
+    return f"http://{shown}:{port}/#/experiments/{experiment}/runs?{query}"
+
+
+def _experiment_id(path: Path, campaign: str) -> str | None:
+    """Read with sqlite3: importing MLflow for one number costs seconds."""
+    if not path.is_file():
+        return None
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=20)) as connection:
+            row = connection.execute(
+                "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'", (campaign,)
+            ).fetchone()
+    except sqlite3.Error as error:
+        raise BadInput(f"{path} cannot be read as MLflow's database: {error}", remedy=REMEDY) from error
+    return None if row is None else str(row[0])

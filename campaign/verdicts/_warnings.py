@@ -1,0 +1,85 @@
+"""What a reader of a verdict should know although it decides nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy
+
+from campaign.effects import seconds_per_token
+from campaign.records import Effect, Plan, Round
+from campaign.stability import harmful_throttles, threads, wall_per_cpu
+from campaign.units import seconds
+
+CONTENTION_FLAG = 1.05
+PRESSURE_FLAG = 0.20
+LEVEL_DRIFT_FLAG = {"cpu": 0.30, "cuda": 0.05}
+
+
+def warnings(plan: Plan, rounds: Sequence[Round], effect: Effect | None) -> tuple[str, ...]:
+    """Sentences about the valid `rounds` and the published `effect`, each with its numbers and what helps."""
+    return (*_about_plan(plan), *_about_machine(plan, rounds), *_about_arms(plan, rounds), *_about_tail(plan, effect))
+
+
+def _about_plan(plan: Plan) -> Iterator[str]:
+    if plan.attempt > 1:
+        yield f"attempt {plan.attempt} on this candidate: alpha is {plan.alpha:.4g}, halved for each one before"
+    if not plan.floor_id and not plan.hypothesis.null:
+        yield "the floor of this machine was never measured here: campaign doctor says what it can resolve"
+    if not plan.hypothesis.predicted_evidence and not plan.hypothesis.null:
+        yield "the hypothesis predicts no evidence: that the edit engaged is not shown"
+
+
+def _about_machine(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
+    on_cpu = plan.device == "cpu"
+    shared = [wall_per_cpu(one, "control") for one in rounds if on_cpu and threads(one.trial("control")) == 1]
+    worst = max((value for value in shared if value is not None), default=0.0)
+    if worst > CONTENTION_FLAG:
+        yield f"control's wall time reached {worst:.2f} of its CPU time (quiet: below {CONTENTION_FLAG}): shared cores"
+    loads = [one.surroundings.load for one in rounds if one.surroundings.load is not None]
+    cores = plan.fingerprint.get("logical_cores")
+    if loads and isinstance(cores, int) and max(loads) > max(1, cores - 1):
+        yield f"the load reached {max(loads):.1f} on {cores} cores"
+    pressures = [one.surroundings.pressure for one in rounds if one.surroundings.pressure is not None]
+    if pressures and max(pressures) > PRESSURE_FLAG:
+        yield f"CPU pressure reached {max(pressures):.0%} (quiet: below {PRESSURE_FLAG:.0%}): tasks waited for a core"
+    reasons = sorted({reason for one in rounds for reason in one.surroundings.throttled} - {"none"})
+    if reasons and not harmful_throttles(reasons):
+        yield f"clock event reasons seen: {', '.join(reasons)}"
+    drifts = [_level_drift(one, plan.protocol.clock) for one in rounds]
+    flag = LEVEL_DRIFT_FLAG["cpu" if on_cpu else "cuda"]
+    if drifts and max(drifts) > flag:
+        yield f"control's own level moved by {max(drifts):.0%} within a round; taking turns cancels it"
+
+
+def _level_drift(one: Round, clock: str) -> float:
+    """Control's median time in the later half of the round against the earlier half, as a share."""
+    times = seconds_per_token(one, clock, "control")
+    half = len(times) // 2
+    if not half:
+        return 0.0
+    return math.expm1(abs(math.log(float(numpy.median(times[-half:])) / float(numpy.median(times[:half])))))
+
+
+def _about_arms(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
+    if any(trial.facts.get("low_precision") == "emulated" for one in rounds for trial in one.trials):
+        yield "low precision is emulated here: the numerics are real, the speed is not the hardware's"
+    others = [trial for one in rounds for trial in one.trials if trial.arm != "control"]
+    unsteady = sum(not trial.steady for trial in others)
+    if unsteady:
+        yield (
+            f"treatment was not steady after warm-up in {unsteady} of {len(rounds)} rounds:"
+            " raise protocol.warmup_limit_steps if it should have been"
+        )
+    compiled = sum(trial.recompiled for trial in others)
+    if compiled:
+        yield f"treatment compiled {compiled} graphs inside timed windows; their time counts against it"
+
+
+def _about_tail(plan: Plan, effect: Effect | None) -> Iterator[str]:
+    if effect is not None and effect.treatment_p99_seconds > effect.control_p99_seconds * (1 + plan.threshold):
+        yield (
+            f"treatment's p99 step is {seconds(effect.treatment_p99_seconds)},"
+            f" control's {seconds(effect.control_p99_seconds)}"
+        )

@@ -1,0 +1,55 @@
+"""A project of its own: this repository's `conf/` with the tiny workload and its hypotheses beside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.builders import PROJECT
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The project's root, which is the working directory. Its lease is its own, so that no real campaign waits."""
+    root = tmp_path / "project"
+    shutil.copytree(REPOSITORY / "conf", root / "conf")
+    shutil.copytree(PROJECT, root, dirs_exist_ok=True)
+    (root / "runs").mkdir()
+    leases = tmp_path / "leases"
+    leases.mkdir()
+    monkeypatch.setenv("TMPDIR", str(leases))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
+    return root
+
+
+@pytest.fixture
+def command(project):
+    """Starts `python -m campaign WORDS` on the tiny workload in the project, as a person would."""
+    started = []
+
+    def start(*words):
+        line = [sys.executable, "-m", "campaign", "workload=tiny", "tracking=none", *words]
+        paths = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+        process = subprocess.Popen(
+            line,
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": paths},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

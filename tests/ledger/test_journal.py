@@ -1,0 +1,330 @@
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import campaign
+from campaign import records
+from campaign.errors import BadInput, CampaignError, LedgerDamaged
+from campaign.ledger import Journal, Stamp
+from campaign.ledger.entry import LINE_SCHEMA
+from campaign.ledger.journal import KINDS
+
+ROOT = Path(campaign.__file__).parent.parent
+STAMP = Stamp("host-a", "f" * 64, "c" * 40, "p" * 64)
+
+APPENDING = """
+import itertools, pathlib, sys
+from campaign.ledger import Journal, Stamp
+journal = Journal(pathlib.Path(sys.argv[1]))
+name, most = sys.argv[2], int(sys.argv[3])
+for n in itertools.islice(itertools.count(), most or None):
+    journal.append("note", f"{name}-{n}", {"text": "x" * (n % 7 * 1000)}, Stamp("h"))
+    print(f"{name}-{n}", flush=True)
+"""
+
+
+def filled(path: Path, count: int = 5) -> Journal:
+    journal = Journal(path)
+    for number in range(1, count + 1):
+        journal.append("trial" if number % 2 else "decision", f"e{number}", {"number": number}, STAMP)
+    return journal
+
+
+def lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def ids(path: Path) -> list[str]:
+    return [entry.id for entry in Journal(path).entries()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.jsonl"
+
+
+def test_its_schema_and_kinds_are_those_of_the_records() -> None:
+    assert LINE_SCHEMA == records.SCHEMA
+    assert frozenset(records.KINDS) == KINDS
+
+
+def test_a_line_has_its_keys_in_the_documented_order(path: Path) -> None:
+    filled(path, 1)
+    (line,) = lines(path)
+    assert line.startswith(b'{"kind":"trial","id":"e1","prev":"' + b"0" * 64 + b'","schema":1,"time":"')
+    assert list(json.loads(line)) == [
+        "kind", "id", "prev", "schema", "time", "host", "fingerprint", "commit", "patch", "body",
+    ]  # fmt: skip
+
+
+def test_each_line_names_the_hash_of_the_one_before(path: Path) -> None:
+    filled(path)
+    all_lines = lines(path)
+    assert [json.loads(line)["prev"] for line in all_lines[1:]] == [
+        hashlib.sha256(line).hexdigest() for line in all_lines[:-1]
+    ]
+
+
+def test_a_last_line_cut_anywhere_is_healed_and_the_others_stay(path: Path) -> None:
+    filled(path, 3)
+    whole = path.read_bytes()
+    start = len(b"".join(lines(path)[:2]))
+    for cut in [start + 1, *range(start + 2, len(whole) - 1, 40), len(whole) - 1]:
+        path.write_bytes(whole[:cut])
+        path.with_name("ledger.jsonl.torn").unlink(missing_ok=True)
+        journal = Journal(path)
+        journal.append("note", "next", {}, STAMP)
+        assert [entry.id for entry in journal.entries()] == ["e1", "e2", "next"]
+        assert f"{cut - start} bytes" in journal.torn and "ledger.jsonl.torn" in journal.torn
+        assert path.with_name("ledger.jsonl.torn").read_bytes() == whole[start:cut] + b"\n"
+
+
+def test_an_unparsable_last_line_with_its_newline_is_cut_too(path: Path) -> None:
+    filled(path, 2)
+    with path.open("ab") as file:
+        file.write(b'{"kind":"note","id":"half \x00\x00\x00}\n')
+    journal = Journal(path)
+    assert "torn" in journal.heal()
+    assert ids(path) == ["e1", "e2"]
+    assert journal.heal() == ""
+
+
+def test_a_reader_passes_over_a_torn_tail_says_so_and_leaves_the_file(path: Path) -> None:
+    filled(path, 2)
+    with path.open("ab") as file:
+        file.write(b'{"kind":"note","id":"half')
+    before = path.read_bytes()
+    for verify in (True, False):
+        journal = Journal(path)
+        assert [entry.id for entry in journal.entries(verify=verify)] == ["e1", "e2"]
+        assert "torn" in journal.torn
+    assert path.read_bytes() == before
+
+
+def swap(number: int, change: Callable[[bytes], bytes]) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda all_lines: [change(line) if i == number else line for i, line in enumerate(all_lines, 1)]
+
+
+DAMAGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int, bool]] = {
+    # what was done to five lines, the line that is named, whether a listing sees it without parsing
+    "unparsable": (swap(3, lambda line: line[:60] + b"\n"), 3, True),
+    "a merge marker": (lambda all_lines: [*all_lines[:2], b"<<<<<<< HEAD\n", *all_lines[2:]], 3, True),
+    "an empty line": (lambda all_lines: [*all_lines[:3], b"\n", *all_lines[3:]], 4, True),
+    "newline missing": (swap(2, lambda line: line[:-1]), 2, True),
+    "line ends of another system": (lambda all_lines: [line[:-1] + b"\r\n" for line in all_lines], 1, True),
+    "framed, but no JSON": (swap(4, lambda line: line.replace(b'"schema"', b'"schema')), 4, False),
+    "NaN": (swap(3, lambda line: line.replace(b'"number":3', b'"number":NaN')), 3, False),
+    "newer schema": (swap(3, lambda line: line.replace(b'"schema":1', b'"schema":2')), 3, False),
+    "changed": (swap(3, lambda line: line.replace(b'"number":3', b'"number":4')), 3, False),
+    "taken out": (lambda all_lines: [*all_lines[:2], *all_lines[3:]], 2, False),
+    "first taken out": (lambda all_lines: all_lines[1:], 1, False),
+    "put in twice": (lambda all_lines: [*all_lines[:3], all_lines[2], *all_lines[3:]], 3, False),
+    "a last line of another system": (lambda all_lines: [*all_lines[:4], all_lines[4][:-1] + b"\r\n"], 5, True),
+    "swapped": (lambda all_lines: [all_lines[0], all_lines[2], all_lines[1], *all_lines[3:]], 1, False),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_in_the_middle_is_refused_with_its_line_by_reader_and_writer(path: Path, damage: str) -> None:
+    change, number, _ = DAMAGES[damage]
+    filled(path)
+    path.write_bytes(b"".join(change(lines(path))))
+    before = path.read_bytes()
+    with pytest.raises(LedgerDamaged, match=f"line {number}:") as read:
+        list(Journal(path).entries())
+    with pytest.raises(LedgerDamaged) as written:
+        Journal(path).append("note", "next", {}, STAMP)
+    assert read.value.line == written.value.line == number
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", [name for name, (_, _, seen) in DAMAGES.items() if seen])
+def test_a_listing_sees_a_line_that_is_no_entry_without_parsing_the_rest(path: Path, damage: str) -> None:
+    change, number, _ = DAMAGES[damage]
+    filled(path)
+    path.write_bytes(b"".join(change(lines(path))))
+    with pytest.raises(LedgerDamaged) as caught:
+        list(Journal(path).entries({"note"}, verify=False))
+    assert caught.value.line == number
+
+
+def test_a_listing_parses_only_the_lines_it_was_asked_for(path: Path) -> None:
+    filled(path)
+    change, number, _ = DAMAGES["framed, but no JSON"]  # line 4, a decision
+    path.write_bytes(b"".join(change(lines(path))))
+    assert [entry.line for entry in Journal(path).entries({"trial"}, verify=False)] == [1, 3, 5]
+    with pytest.raises(LedgerDamaged) as caught:
+        list(Journal(path).entries({"decision"}, verify=False))
+    assert caught.value.line == number
+
+
+def test_a_newer_schema_in_the_last_line_is_refused_not_cut(path: Path) -> None:
+    filled(path, 3)
+    newer = swap(3, lambda line: line.replace(b'"schema":1', b'"schema":2'))
+    path.write_bytes(b"".join(newer(lines(path))))
+    before = path.read_bytes()
+    for touch in (lambda journal: journal.heal(), lambda journal: journal.append("note", "n", {}, STAMP)):
+        with pytest.raises(LedgerDamaged, match="newer campaign") as caught:
+            touch(Journal(path))
+        assert caught.value.line == 3 and "upgrade" in caught.value.remedy
+    assert path.read_bytes() == before
+
+
+def test_an_id_written_twice_by_other_hands_is_refused(path: Path) -> None:
+    filled(path, 2)
+    last = json.loads(lines(path)[1])
+    last["prev"] = hashlib.sha256(lines(path)[1]).hexdigest()
+    with path.open("ab") as file:
+        file.write(json.dumps(last, separators=(",", ":")).encode() + b"\n")
+    with pytest.raises(LedgerDamaged, match="already written in line 2") as caught:
+        list(Journal(path).entries())
+    assert caught.value.line == 3
+
+
+def test_lines_that_another_process_adds_are_followed(path: Path) -> None:
+    mine, other = Journal(path), Journal(path)
+    mine.append("note", "a", {}, STAMP)
+    other.append("note", "b", {}, STAMP)
+    mine.append("note", "c", {}, STAMP)
+    assert mine.append("note", "b", {}, STAMP).line == 2
+    assert ids(path) == ["a", "b", "c"]
+
+
+def test_a_file_exchanged_under_an_open_journal_is_checked_anew(path: Path) -> None:
+    journal = filled(path)
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes().replace(b'"number":2', b'"number":7'))
+    copy.replace(path)
+    with pytest.raises(LedgerDamaged) as caught:
+        journal.append("note", "next", {}, STAMP)
+    assert caught.value.line == 2
+
+
+def test_a_changed_entry_says_which_values_differ(path: Path) -> None:
+    journal = filled(path, 2)
+    with pytest.raises(BadInput, match=r"line 2: decision e2 is already written with another number"):
+        journal.append("decision", "e2", {"number": 3}, STAMP)
+
+
+def test_a_full_disk_is_an_error_and_leaves_the_ledger_whole(path: Path) -> None:
+    filled(path, 3)
+    before = path.read_bytes()
+    # The kernel's limit on file sizes refuses a write part of the way, as a full disk does.
+    code = f"""
+import pathlib, resource, signal, sys
+from campaign.errors import CampaignError
+from campaign.ledger import Journal, Stamp
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({len(before) + 100}, resource.RLIM_INFINITY))
+journal = Journal(pathlib.Path({str(path)!r}))
+try:
+    journal.append("note", "big", {{"text": "x" * 5000}}, Stamp("h"))
+except CampaignError as error:
+    print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print("then line", journal.append("note", "small", {{}}, Stamp("h")).line)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "cannot write the ledger" in done.stdout and "try: df -h" in done.stdout
+    assert "then line 4" in done.stdout
+    assert path.read_bytes().startswith(before) and ids(path) == ["e1", "e2", "e3", "small"]
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != len(before) + 100
+
+
+def test_a_ledger_that_cannot_be_opened_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").mkdir()
+    with pytest.raises(CampaignError, match="cannot open the ledger") as caught:
+        Journal(tmp_path / "ledger.jsonl").append("note", "n", {}, STAMP)
+    assert caught.value.remedy
+    with pytest.raises(CampaignError, match="cannot"):
+        Journal(tmp_path / "no folder" / "ledger.jsonl").append("note", "n", {}, STAMP)
+
+
+def test_every_acknowledged_entry_survives_kill_9(path: Path) -> None:
+    acknowledged: list[str] = []
+    for attempt in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", APPENDING, str(path), f"run{attempt}", "0"],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert process.stdout is not None
+        for _ in range(5 + 3 * attempt):
+            acknowledged.append(process.stdout.readline().strip())
+        process.send_signal(signal.SIGKILL)
+        acknowledged += process.stdout.read().split()  # what was printed whole before the kill
+        assert process.wait() == -signal.SIGKILL
+        process.stdout.close()
+    found = ids(path)
+    assert len(acknowledged) >= 75 and set(acknowledged) <= set(found)
+    assert len(found) <= len(acknowledged) + 6  # each run may have written one that it could not acknowledge
+    Journal(path).append("note", "after", {}, STAMP)
+    assert ids(path)[-1] == "after"
+
+
+def test_four_processes_append_at_once_without_losing_or_mixing_lines(path: Path) -> None:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", APPENDING, str(path), f"p{n}", "25"], stdout=subprocess.DEVNULL, cwd=ROOT
+        )
+        for n in range(4)
+    ]
+    assert [process.wait() for process in running] == [0, 0, 0, 0]
+    assert sorted(ids(path)) == sorted(f"p{n}-{i}" for n in range(4) for i in range(25))
+
+
+def test_a_reader_waits_for_a_line_that_is_being_written(path: Path) -> None:
+    filled(path, 2)
+    whole = path.read_bytes()
+    script = "import pathlib,sys; from campaign.ledger import Journal; " + (
+        "print(sum(1 for _ in Journal(pathlib.Path(sys.argv[1])).entries(verify=False)))"
+    )
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.ftruncate(file.fileno(), len(whole) - 30)  # as if the writer were half-way through line 2
+        reader = subprocess.Popen(
+            [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        file.seek(0, os.SEEK_END)
+        file.write(whole[-30:])
+        file.flush()
+    assert reader.communicate()[0].strip() == "2"
+
+
+def test_a_listing_imports_nothing_heavy(path: Path) -> None:
+    filled(path)
+    code = f"""
+import pathlib, sys
+from campaign.ledger import Journal
+assert len(list(Journal(pathlib.Path({str(path)!r})).entries({{"decision", "revoked"}}, verify=False))) == 2
+print(" ".join(sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "frozen_modules=on", "-c", code], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    heavy = {
+        "torch",
+        "numpy",
+        "pandas",
+        "mlflow",
+        "hydra",
+        "git",
+        "dataclasses",
+        "inspect",
+        "campaign.records",
+        "hashlib",
+    }
+    assert "campaign.ledger.journal" in loaded and not loaded & heavy

@@ -1,0 +1,388 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import campaign
+from campaign.errors import BadInput, LedgerDamaged, UnknownName
+from campaign.ledger import Journal, Ledger, RawDamaged, Stamp, campaigns, open_ledger
+from campaign.records import Arm, Block, Floor, Probe, Round, to_json
+
+ROOT = Path(campaign.__file__).parent.parent
+DAY = 24 * 3600.0
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path):
+    with open_ledger(tmp_path, "demo", writable=True, stamp=Stamp("host-a", "print-a")) as opened:
+        yield opened
+
+
+def register(ledger: Ledger, plan: Any) -> None:
+    ledger.append("registered", plan.id, to_json(plan))
+
+
+def decide(ledger: Ledger, decision: Any) -> None:
+    ledger.append("decision", decision.id, to_json(decision))
+
+
+def stream(ledger: Ledger, round_id: str, blocks: list[Block]) -> Path:
+    path = ledger.inflight(round_id)
+    path.write_text("".join(json.dumps(to_json(block)) + "\n" for block in blocks))
+    return path
+
+
+def write_round(ledger: Ledger, plan_id: str, made: tuple[Round, list[Block]], body: Make) -> str:
+    measured, blocks = made
+    stream(ledger, measured.id, blocks)
+    raw = ledger.seal(measured.id)
+    for trial in measured.trials:
+        ledger.append("trial", trial.id, {"plan_id": plan_id, "round_id": measured.id, **to_json(trial)})
+    ledger.append("blocks", measured.id, {**body(measured, plan_id), "blocks_file": raw})
+    return raw
+
+
+def test_the_first_append_opens_the_campaign_with_the_version_that_made_it(ledger: Ledger) -> None:
+    assert list(ledger.store.entries()) == []
+    ledger.append("note", "n", {"text": "hello"})
+    first, second = ledger.store.entries()
+    assert (first.kind, first.id) == ("campaign", "demo")
+    assert first.body == {"name": "demo", "created_by": campaign.__version__}
+    assert second.id == "n" and second.stamp == first.stamp == Stamp("host-a", "print-a")
+
+
+def test_the_stamp_set_on_the_ledger_goes_on_the_lines_that_follow(ledger: Ledger) -> None:
+    ledger.append("note", "a", {})
+    ledger.stamp = Stamp("host-b", "print-b", "commit", "patch")
+    ledger.append("note", "b", {})
+    assert [entry.stamp.host for entry in ledger.store.entries({"note"})] == ["host-a", "host-b"]
+    assert json.loads(ledger.file.read_text().splitlines()[-1])["patch"] == "patch"
+
+
+def test_plans_come_back_as_they_were_registered(ledger: Ledger, make_plan: Make) -> None:
+    plans = [make_plan("one"), make_plan("two", "other", null=True)]
+    for plan in plans:
+        register(ledger, plan)
+    assert ledger.plans() == plans
+    assert ledger.plan("two") == plans[1]
+    with pytest.raises(UnknownName, match="did you mean 'two'"):
+        ledger.plan("twoo")
+
+
+def test_decisions_are_numbered_by_their_place_and_know_whether_they_were_revoked(
+    ledger: Ledger, make_decision: Make
+) -> None:
+    for number in range(1, 4):
+        decide(ledger, make_decision(f"d{number}", f"p{number}"))
+    ledger.revoke("d2", "a newer driver")
+    assert [(d.id, d.sequence) for d in ledger.decisions()] == [("d1", 1), ("d2", 2), ("d3", 3)]
+    assert [(row["id"], row["revoked"]) for row in ledger.decision_rows()] == [
+        ("d1", False),
+        ("d2", True),
+        ("d3", False),
+    ]
+    assert ledger.revoked() == {"d2"} and ledger.next_sequence() == 4
+
+
+def test_the_stack_holds_what_was_accepted_and_not_revoked_in_order(ledger: Ledger, make_decision: Make) -> None:
+    for id, verdict in [("a", "accept"), ("b", "reject"), ("c", "accept"), ("d", "inconclusive"), ("e", "accept")]:
+        decide(ledger, make_decision(id, verdict=verdict))
+    assert [decision.id for decision in ledger.stack()] == ["a", "c", "e"]
+    ledger.revoke("c", "it broke")
+    ledger.revoke("c", "said twice")
+    assert [decision.id for decision in ledger.stack()] == ["a", "e"]
+    assert [entry.body["why"] for entry in ledger.store.entries({"revoked"})] == ["it broke"]
+    with pytest.raises(UnknownName):
+        ledger.revoke("z", "there is none")
+
+
+def test_the_floor_is_the_newest_null_measurement_here_and_at_most_a_week_old(
+    ledger: Ledger, make_plan: Make, make_decision: Make
+) -> None:
+    def floor(resolves: float, clock: str = "wall") -> Floor:
+        return Floor(clock, 8, 0.01, 0.01, {"6": resolves}, 0)
+
+    register(ledger, make_plan("aa", "null", null=True))
+    register(ledger, make_plan("real"))
+    decide(ledger, make_decision("old", "aa", "inconclusive", floor(0.04)))
+    decide(ledger, make_decision("new", "aa", "inconclusive", floor(0.02)))
+    decide(ledger, make_decision("cpu", "aa", "inconclusive", floor(0.01, "cpu")))
+    decide(ledger, make_decision("repeated", "real", "accept", floor(0.02)))
+    ledger.stamp = Stamp("host-a", "print-b")
+    decide(ledger, make_decision("elsewhere", "aa", "inconclusive", floor(0.03)))
+    entry = next(entry for entry in ledger.store.entries() if entry.id == "new")
+    written = datetime.fromisoformat(entry.time).timestamp()
+
+    assert ledger.floor("print-a", "tiny", "wall") == ("new", floor(0.02))
+    assert ledger.floor("print-a", "tiny", "cpu") == ("cpu", floor(0.01, "cpu"))
+    assert ledger.floor("print-b", "tiny", "wall") == ("elsewhere", floor(0.03))
+    assert ledger.floor("print-c", "tiny", "wall") is ledger.floor("print-a", "large", "wall") is None
+    assert ledger.floor("print-a", "tiny", "wall", now=written + 7 * DAY - 1) is not None
+    assert ledger.floor("print-a", "tiny", "wall", now=written + 7 * DAY + 1) is None
+    ledger.revoke("new", "measured with the charger out")
+    assert ledger.floor("print-a", "tiny", "wall") == ("old", floor(0.04))
+
+
+def test_attempts_count_decisive_tests_of_the_same_treatment(
+    ledger: Ledger, make_plan: Make, make_decision: Make
+) -> None:
+    kinds: list[tuple[str, dict[str, Any], str]] = [
+        ("p1", {}, "reject"),
+        ("p2", {}, "inconclusive"),
+        ("p3", {}, "accept"),
+        ("p4", {}, "invalid"),
+        ("p5", {}, "unavailable"),
+        ("p6", {"decisive": False}, "inconclusive"),
+        ("p7", {"width": 16}, "reject"),
+        ("p8", {"name": "other"}, "reject"),
+    ]
+    for id, settings, verdict in kinds:
+        register(ledger, make_plan(id, **settings))
+        decide(ledger, make_decision(f"{id}-decision", id, verdict))
+    register(ledger, make_plan("p9"))  # never decided
+    treatment = make_plan().treatment
+    assert ledger.attempts("fuse", treatment.hash) == 3
+    ledger.revoke("p3-decision", "it still was a test")
+    assert ledger.attempts("fuse", treatment.hash) == 3
+    assert ledger.attempts("other", treatment.hash) == 1
+    assert ledger.attempts("fuse", Arm("treatment", "x", "models.build", {"width": 4}).hash) == 0
+
+
+def test_unfinished_plans_are_those_without_a_decision(ledger: Ledger, make_plan: Make, make_decision: Make) -> None:
+    for id in ("p1", "p2", "p3"):
+        register(ledger, make_plan(id))
+    decide(ledger, make_decision("d", "p2", "invalid"))
+    assert ledger.unfinished() == ["p1", "p3"]
+
+
+def test_evidence_is_the_plan_the_newest_probe_and_the_rounds_with_their_blocks(
+    ledger: Ledger, make_plan: Make, make_round: Make, blocks_body: Make
+) -> None:
+    register(ledger, make_plan("p1"))
+    register(ledger, make_plan("p2"))
+    assert ledger.evidence("p1").probe is None and ledger.evidence("p1").rounds == ()
+    for number, seconds in ((1, 1.0), (2, 2.0)):
+        ledger.append("probe", f"p1-{number}", {"plan_id": "p1", **to_json(Probe((), None, seconds))})
+    first, second, foreign = make_round("r1", 0), make_round("r2", 1), make_round("r3", 0)
+    raw = write_round(ledger, "p1", first, blocks_body)
+    write_round(ledger, "p2", foreign, blocks_body)
+    write_round(ledger, "p1", second, blocks_body)
+    evidence = ledger.evidence("p1")
+    assert evidence.plan == make_plan("p1") and evidence.probe == Probe((), None, 2.0)
+    assert [one.id for one in evidence.rounds] == ["r1", "r2"]
+    assert evidence.rounds[0].blocks == tuple(first[1]) and evidence.rounds[0].trials == first[0].trials
+    assert evidence.rounds[0].blocks_file == raw and evidence.rounds[0].surroundings.load == 0.5
+    assert sum(block.wall_seconds for block in evidence.rounds[0].blocks) == 1.25
+    with pytest.raises(UnknownName):
+        ledger.evidence("p3")
+
+
+def test_a_round_whose_trial_died_before_the_first_block_has_no_blocks(
+    ledger: Ledger, make_plan: Make, make_round: Make, blocks_body: Make
+) -> None:
+    register(ledger, make_plan("p1"))
+    measured, _ = make_round("r1")
+    ledger.inflight("r1")
+    for trial in measured.trials:
+        ledger.append("trial", trial.id, {"plan_id": "p1", "round_id": "r1", **to_json(trial)})
+    ledger.append("blocks", "r1", blocks_body(measured, "p1"))
+    assert ledger.evidence("p1").rounds[0].blocks == ()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda raw: raw.unlink(), "is missing"),
+        (lambda raw: raw.write_bytes(raw.read_bytes().replace(b"0.125", b"0.115")), "was altered"),
+        (lambda raw: raw.write_bytes(raw.read_bytes()[:-1]), "was altered"),
+    ],
+)
+def test_a_raw_file_that_is_gone_or_altered_is_refused_naming_the_line_and_the_file(
+    ledger: Ledger, make_plan: Make, make_round: Make, blocks_body: Make, harm: Callable[[Path], object], said: str
+) -> None:
+    register(ledger, make_plan("p1"))
+    raw = ledger.path(write_round(ledger, "p1", make_round("r1"), blocks_body))
+    harm(raw)
+    with pytest.raises(RawDamaged, match=said) as caught:
+        ledger.evidence("p1")
+    assert caught.value.line == 5  # campaign, registered, two trials, blocks
+    assert str(ledger.file) in str(caught.value) and str(raw) in str(caught.value)
+    assert "head -n" not in caught.value.remedy
+
+
+def test_a_round_that_names_an_unknown_trial_is_refused_with_its_line(
+    ledger: Ledger, make_plan: Make, make_round: Make, blocks_body: Make
+) -> None:
+    register(ledger, make_plan("p1"))
+    ledger.append("blocks", "r1", blocks_body(make_round("r1")[0], "p1"))
+    with pytest.raises(LedgerDamaged, match="r1-control, r1-treatment") as caught:
+        ledger.evidence("p1")
+    assert caught.value.line == 3
+
+
+def test_raw_data_is_named_by_its_hash_and_kept_once(ledger: Ledger) -> None:
+    name = hashlib.sha256(b"a patch\n").hexdigest()
+    assert ledger.keep(b"a patch\n", ".patch") == ledger.keep(b"a patch\n", ".patch") == f"raw/{name}.patch"
+    assert [path.name for path in (ledger.folder / "raw").iterdir()] == [f"{name}.patch"]
+    ledger.path(f"raw/{name}.patch").write_bytes(b"spoilt")
+    ledger.keep(b"a patch\n", ".patch")
+    assert ledger.path(f"raw/{name}.patch").read_bytes() == b"a patch\n"
+
+
+@pytest.mark.parametrize("relative", ["../other/raw/x", "/etc/passwd", "", "raw/../../x"])
+def test_a_path_that_leaves_the_campaign_is_refused(ledger: Ledger, relative: str) -> None:
+    with pytest.raises(BadInput):
+        ledger.path(relative)
+
+
+@pytest.mark.parametrize("suffix", ["patch", "./x", "..", ".PATCH"])
+def test_a_suffix_that_is_none_is_refused(ledger: Ledger, suffix: str) -> None:
+    with pytest.raises(BadInput):
+        ledger.keep(b"", suffix)
+
+
+def test_the_inflight_file_goes_when_its_round_is_in_the_ledger(
+    ledger: Ledger, make_plan: Make, make_round: Make, blocks_body: Make
+) -> None:
+    register(ledger, make_plan("p1"))
+    write_round(ledger, "p1", make_round("r1"), blocks_body)
+    assert list((ledger.folder / "inflight").iterdir()) == []
+    with pytest.raises(BadInput, match="r2"):
+        ledger.seal("r2")
+
+
+def test_what_a_dead_run_streamed_is_kept_with_a_note(tmp_path: Path, make_round: Make) -> None:
+    _, blocks = make_round("r1")
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        streamed = stream(ledger, "r1", blocks[:3]).read_bytes() + b'{"arm":"treatm'
+        (ledger.folder / "inflight" / "r1.jsonl").write_bytes(streamed)
+        ledger.inflight("r0").touch()  # opened, and nothing measured
+        assert ledger.recover_inflight() == []  # both are being streamed by this very run
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        (sentence,) = ledger.recover_inflight()
+        raw = f"raw/{hashlib.sha256(streamed).hexdigest()}.jsonl"
+        assert "r1" in sentence and "3 blocks" in sentence and raw in sentence and sentence in ledger.notices
+        assert ledger.path(raw).read_bytes() == streamed
+        (note,) = ledger.store.entries({"note"})
+        assert note.body == {"text": sentence, "round_id": "r1", "raw": raw}
+        assert list((ledger.folder / "inflight").iterdir()) == [] and ledger.recover_inflight() == []
+
+
+def test_a_crash_between_sealing_and_writing_the_round_loses_nothing(
+    tmp_path: Path, make_plan: Make, make_round: Make, blocks_body: Make
+) -> None:
+    measured, blocks = make_round("r1")
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        register(ledger, make_plan("p1"))
+        stream(ledger, "r1", blocks)
+        raw = ledger.seal("r1")
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        assert ledger.unfinished() == ["p1"]
+        assert len(ledger.recover_inflight()) == 1
+        assert next(ledger.store.entries({"note"})).body["raw"] == raw
+        # ... and a crash between writing the round and dropping the inflight file is no loss to report.
+        write_round(ledger, "p1", (measured, blocks), blocks_body)
+        (ledger.folder / "inflight" / "r1.jsonl").write_bytes(ledger.path(raw).read_bytes())
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        assert ledger.recover_inflight() == [] and list((ledger.folder / "inflight").iterdir()) == []
+        assert len(list(ledger.store.entries({"note"}))) == 1
+
+
+def test_streaming_a_round_again_keeps_what_the_dead_run_left_first(tmp_path: Path, make_round: Make) -> None:
+    _, blocks = make_round("r1")
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        stream(ledger, "r1", blocks[:2])
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        assert not ledger.inflight("r1").exists()
+        assert "2 blocks" in next(ledger.store.entries({"note"})).body["text"]
+
+
+def test_opening_for_writing_cuts_a_torn_tail_and_says_so(tmp_path: Path) -> None:
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        ledger.append("note", "n", {})
+    with ledger.file.open("ab") as file:
+        file.write(b'{"kind":"dec')
+    reading = open_ledger(tmp_path, "demo", writable=False)
+    assert reading.decision_rows() == [] and "next append cuts it" in reading.notices[0]
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        assert len(ledger.notices) == 1 and "12 bytes" in ledger.notices[0]
+        assert ledger.file.with_name("ledger.jsonl.torn").read_bytes() == b'{"kind":"dec\n'
+
+
+def test_a_damaged_ledger_does_not_open_for_writing_and_stays_unlocked(tmp_path: Path) -> None:
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        ledger.append("note", "a", {})
+    ledger.file.write_bytes(b"garbage\n" + ledger.file.read_bytes())
+    for _ in range(2):
+        with pytest.raises(LedgerDamaged, match="line 1"):
+            open_ledger(tmp_path, "demo", writable=True)
+
+
+def test_a_ledger_open_for_reading_refuses_to_write_and_makes_no_file(tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path, "demo", writable=False)
+    assert ledger.decisions() == [] and ledger.stack() == () and ledger.unfinished() == []
+    for write in (
+        lambda: ledger.append("note", "n", {}),
+        lambda: ledger.keep(b"", ".log"),
+        lambda: ledger.inflight("r"),
+        lambda: ledger.revoke("d", "why"),
+    ):
+        with pytest.raises(BadInput, match="reading"):
+            write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_misspelt_campaign_is_refused_when_there_are_others(tmp_path: Path) -> None:
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        ledger.append("note", "n", {})
+    assert campaigns(tmp_path) == ["demo"]
+    with pytest.raises(UnknownName, match="did you mean 'demo'"):
+        open_ledger(tmp_path, "dem", writable=False)
+    with pytest.raises(BadInput, match="letters"):
+        open_ledger(tmp_path, "../demo", writable=True)
+
+
+WRITING = """
+import pathlib, sys
+from campaign.ledger import open_ledger
+with open_ledger(pathlib.Path(sys.argv[1]), "demo", writable=True):
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_writer_is_refused_by_the_pid_of_the_first_until_that_is_killed(tmp_path: Path) -> None:
+    first = subprocess.Popen(
+        [sys.executable, "-c", WRITING, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert first.stdout is not None and first.stdout.readline() == "open\n"
+    with pytest.raises(BadInput, match=f"process {first.pid} "):
+        open_ledger(tmp_path, "demo", writable=True)
+    open_ledger(tmp_path, "demo", writable=False)
+    open_ledger(tmp_path, "another", writable=True).close()
+    first.kill()
+    first.communicate()
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        assert ledger.append("note", "n", {}).line == 2
+
+
+def test_the_ledger_runs_on_any_store(tmp_path: Path, make_plan: Make, make_decision: Make) -> None:
+    with open_ledger(tmp_path, "demo", writable=True) as ledger:
+        register(ledger, make_plan())
+        decide(ledger, make_decision())
+    moved = Ledger(tmp_path / "elsewhere", Journal(ledger.file))
+    assert [decision.id for decision in moved.stack()] == ["d1"]

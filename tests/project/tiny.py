@@ -1,0 +1,102 @@
+"""A training step small enough for tests of the harness, with every way to fail that the harness must survive.
+
+One parameter vector of `width`, trained by plain gradient descent on a fixed target. `sleep` seconds are slept in
+each step (a planted effect); `fault` happens at step `fault_step` (1-based).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import torch
+
+
+class UnavailableHere(RuntimeError):
+    reason = "this workload needs a device that no machine has"
+    remedy = "run it elsewhere"
+
+
+class Tiny:
+    low_precision = "none"
+    device = "cpu"
+
+    def __init__(self, *, width=64, work=20, sleep=0.0, fault="", fault_step=1, scale=1.0, ballast=0, seed=0):
+        if fault == "unavailable":
+            raise UnavailableHere(UnavailableHere.reason)
+        self.config = {"work": work, "sleep": sleep, "fault": fault, "fault_step": fault_step, "scale": scale}
+        generator = torch.Generator().manual_seed(seed)
+        torch.set_num_threads(1)
+        self.weight_D = torch.randn(width, generator=generator)
+        self.target_D = torch.randn(width, generator=generator)
+        self.gradient_D = torch.zeros(width)
+        self.ballast = ballast
+        self.tokens_per_step = width
+        self.steps = 0
+        self.loss = 0.0
+
+    @classmethod
+    def exact(cls, config):
+        return dict(config)
+
+    @classmethod
+    def reference(cls, config):
+        return dict(config) | {"scale": 1.0}
+
+    def step(self):
+        self.steps += 1
+        if self.config["fault"] and self.steps == self.config["fault_step"]:
+            self._fail(self.config["fault"])
+        scratch = torch.ones(self.ballast) if self.ballast else None
+        until = time.perf_counter() + self.config["sleep"]
+        while time.perf_counter() < until:
+            pass
+        for _ in range(self.config["work"]):
+            difference_D = self.weight_D - self.target_D
+            self.gradient_D = torch.mul(difference_D, 2 * self.config["scale"])
+        self.loss = float((difference_D * difference_D).sum())
+        self.weight_D = self.weight_D - 0.01 * self.gradient_D
+        del scratch
+
+    def _fail(self, fault):
+        if fault == "raise":
+            raise ValueError("the step was told to fail")
+        if fault == "memory":
+            raise MemoryError("the step was told to want more than there is")
+        if fault == "allocate":
+            torch.empty(1 << 50, dtype=torch.uint8)
+        if fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "exit":
+            os._exit(7)
+        if fault == "hang":
+            time.sleep(3600)
+        if fault == "nan":
+            self.weight_D = self.weight_D * float("nan")
+        if fault == "chatter":
+            print("}{ not json, and harmless on standard output", flush=True)
+        if fault == "garbage":
+            for descriptor in range(3, 64):
+                try:
+                    os.write(descriptor, b"}{ not json\n")
+                except OSError:
+                    continue
+
+    def synchronize(self):
+        pass
+
+    def last_step(self):
+        return {"loss": self.loss, "gradient_norm": float(self.gradient_D.norm())}
+
+    def gradients(self):
+        return {"weight": self.gradient_D}
+
+    def parameters(self):
+        return {"weight": self.weight_D}
+
+    def facts(self):
+        return {"threads": 1, "parameters": self.weight_D.numel(), "dataset": "fixed", "low_precision": "none"}
+
+    def close(self):
+        pass

@@ -1,0 +1,132 @@
+"""The house of docs/design.md, held by a walk over every import statement."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLOORS = {
+    "words": {"records", "units", "errors", "discovery"},
+    "reasoning": {"design", "effects", "stability", "verdicts"},
+    "edges": {
+        "config",
+        "executor",
+        "ledger",
+        "lease",
+        "machine",
+        "memory",
+        "parity",
+        "probe",
+        "provenance",
+        "timing",
+        "tracking",
+        "worker",
+    },
+    "front": {"__main__", "cli", "report", "run"},
+}
+ORDER = ("words", "reasoning", "edges", "front")
+# Which outside packages a module may import; everything else gets the standard library alone.
+OUTSIDE = {
+    "numpy": {"effects", "stability", "verdicts", "design", "parity", "probe"},
+    "scipy": {"effects", "stability", "verdicts", "design"},
+    "torch": {"timing", "memory", "probe", "worker"},
+    "mlflow": {"tracking"},
+    "sqlalchemy": {"tracking"},
+    "matplotlib": {"tracking", "report"},
+    "hydra": {"config", "cli"},
+    "omegaconf": {"config", "cli"},
+    "git": {"provenance"},
+    "click": {"cli"},
+    "rich": {"report", "cli"},
+    "yaml": {"config", "tracking"},
+}
+# The one edge that another may lean on: the executor's worker is made of the modules that touch torch, and the
+# executor shares timing's pure rules; tracking reads the ledger that it mirrors.
+BETWEEN_EDGES = {
+    "executor": {"timing"},
+    "worker": {"timing", "memory", "probe"},
+    "tracking": {"ledger"},
+}
+STANDARD = __import__("sys").stdlib_module_names
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    """The top-level module of campaign/ that a file belongs to: `executor` for campaign/executor/rounds.py."""
+    relative = path.relative_to(ROOT / "campaign")
+    return relative.parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Every dotted name that a file imports, at any depth of nesting."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module or "")
+            if node.module == "campaign":
+                found |= {f"campaign.{alias.name}" for alias in node.names}
+    return found
+
+
+def floor(name: str) -> str:
+    return next((floor for floor, names in FLOORS.items() if name in names), "none")
+
+
+@pytest.mark.parametrize("path", sources("campaign"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_its_own_floor_and_below(path):
+    own = part(path)
+    if own == "__init__":
+        return
+    assert floor(own) != "none", f"{own} has no floor in the house: add it to docs/design.md and here"
+    for name in imports(path):
+        if not name.startswith("campaign."):
+            continue
+        other = name.split(".")[1]
+        if other in (own, "__version__"):
+            continue
+        assert floor(other) != "none", f"{path} imports {name}, which has no floor"
+        if floor(own) == floor(other) == "edges":
+            assert other in BETWEEN_EDGES.get(own, set()), f"edge {own} imports edge {other}"
+        else:
+            assert ORDER.index(floor(other)) <= ORDER.index(floor(own)), f"{path} reaches up to {name}"
+
+
+@pytest.mark.parametrize("path", sources("campaign"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_the_packages_that_it_is_allowed(path):
+    for name in imports(path):
+        top = name.split(".")[0]
+        assert top not in ("models", "kernels", "tests"), f"{path} imports {top}: dotted paths in conf/ only"
+        if top in STANDARD or top in ("campaign", ""):
+            continue
+        assert part(path) in OUTSIDE.get(top, set()), f"{path} imports {top}"
+
+
+@pytest.mark.parametrize("path", sources("models") + sources("kernels"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_models_and_kernels_never_import_campaign(path):
+    assert not {name for name in imports(path) if name.split(".")[0] == "campaign"}
+
+
+@pytest.mark.parametrize("folder", ["campaign", "models", "kernels", "conf", "tests", "benchmarks"])
+def test_no_file_grows_past_its_page(folder):
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".cpp", ".yaml")
+        and (lines := len(path.read_text(encoding="utf-8").splitlines())) > 310
+    }
+    assert not long
+
+
+def test_no_file_has_a_name_that_says_nothing():
+    empty = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc"}
+    found = [path for folder in ("campaign", "models", "kernels") for path in sources(folder) if path.stem in empty]
+    assert not found

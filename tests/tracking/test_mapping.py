@@ -1,0 +1,101 @@
+"""A decision in MLflow's terms, without MLflow. Numbers: see campaigns.py's docstring."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from campaign.records import ACCEPT, Arm, MemoryChange, Verdict
+from campaign.tracking import mapping, note
+from tests.tracking import campaigns
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory):
+    with campaigns.open_ledger(tmp_path_factory.mktemp("mapping"), "demo", writable=True) as ledger:
+        decision = campaigns.prenorm(ledger)
+        return decision, ledger.evidence(decision.plan_id)
+
+
+def test_infinite_and_missing_values_are_left_out_and_ratios_keep_four_decimals():
+    given = {"ratio": 1.04081077, "ratio_high": math.inf, "seconds": math.nan, "loss": None, "rate": 5328.951}
+    assert mapping.finite(given) == {"ratio": 1.0408, "rate": 5329.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "legal"),
+    [
+        ("changes/model.width", "changes/model.width"),
+        ("env.OMP[0]=@x", "env.OMP_0___x"),
+        ("/a//b/", "a/b"),
+        ("a..b", "a_b"),
+        ("x" * 300, "x" * 250),
+    ],
+)
+def test_a_name_becomes_one_that_mlflow_accepts(given, legal):
+    assert mapping.name(given) == legal
+
+
+def test_only_what_differs_between_the_arms_is_a_change(decided):
+    plan = decided[1].plan
+    treatment = Arm("treatment", "t", "models.Other", {"a": {"b": 1, "c": [1, 2]}, "new": True}, {"OMP_PROC_BIND": "1"})
+    control = Arm("control", "c", "models.HybridStep", {"a": {"b": 1, "c": [1]}, "old": None})
+    assert mapping.config_changes(replace(plan, control=control, treatment=treatment)) == {
+        "a.c": ([1], [1, 2]),
+        "env.OMP_PROC_BIND": ("(absent)", "1"),
+        "new": ("(absent)", True),
+        "old": (None, "(absent)"),
+        "target": ("models.HybridStep", "models.Other"),
+    }
+
+
+def test_an_accept_for_memory_is_headed_by_the_memory(decided):
+    memory = MemoryChange(512 << 20, 480 << 20, 0.9375, 0.9375, 0.9375, True, True, False)
+    verdict = replace(decided[0].verdict, verdict=ACCEPT, reason="memory_saved", memory=memory)
+    assert mapping.run_name(replace(decided[0], verdict=verdict)) == "01 ACCEPT -32.0 MiB prenorm_fusion"
+
+
+def test_a_series_of_many_blocks_is_thinned_evenly_to_a_thousand(decided):
+    blocks = campaigns.blocks(0, 2500, 0.1, 1.0)
+    round_ = replace(decided[1].rounds[0], blocks=blocks)
+    steps = [step for step, _ in mapping.trial_series(round_, round_.trial("control"))["block_step_ms/cpu"]]
+    own = [block.position for block in blocks if block.arm == "control"]
+    # 2,500 blocks: every third.
+    assert steps == own[::3] and len(steps) == 834
+
+
+def test_a_trial_without_blocks_has_no_series_and_no_speed(decided):
+    round_ = replace(decided[1].rounds[0], blocks=())
+    trial = round_.trial("control")
+    assert mapping.trial_series(round_, trial) == {}
+    assert "tokens_per_second" not in mapping.trial_metrics(round_, trial)
+
+
+def test_rounds_are_laid_end_to_end_up_to_the_decision(decided):
+    windows = mapping.trial_windows(decided[1], 1_000_000)
+    # Four rounds of 30 s.
+    assert list(windows.values()) == [
+        (970_000, 1_000_000), (940_000, 970_000), (910_000, 940_000), (880_000, 910_000),
+    ]  # fmt: skip
+
+
+def test_the_note_survives_pipes_and_an_unmeasured_verdict(decided):
+    decision, evidence = decided
+    plan = evidence.plan
+    control = Arm("control", "c", "m.A", {"x": "a|b"})
+    treatment = Arm("treatment", "t", "m.A", {"x": "c"})
+    evidence = replace(evidence, plan=replace(plan, control=control, treatment=treatment), rounds=())
+    decision = replace(decision, verdict=Verdict("unavailable", "needs_cuda", "No CUDA device here."))
+    text = note.decision_markdown(decision, evidence)
+    assert r"`a\|b`" in text
+    assert "No round counted" in text
+    assert text.splitlines()[2] == "Not run on this machine: prenorm_fusion. No CUDA device here."
+
+
+def test_a_scoreboard_of_hundreds_stays_under_mlflows_limit(decided):
+    many = [replace(decided[0], id=f"d{number}", sequence=number) for number in range(1, 601)]
+    board = note.scoreboard("demo", many, {decision.id for decision in many[1:]})
+    # 599 of them are revoked; 80 rows are shown.
+    assert len(board) < 20_000 and "519 more: `campaign ledger`." in board
