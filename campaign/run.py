@@ -150,8 +150,7 @@ def _gather(job: Job, ledger: Ledger, evidence: Evidence, progress: Progress) ->
     if evidence.probe is None:
         evidence = replace(evidence, probe=_probe(job, ledger, evidence.plan, progress))
     while isinstance(answer := verdicts.judge(evidence), Need):
-        index = sum(one.stage == answer.stage for one in evidence.rounds)
-        measured = _round(job, ledger, evidence.plan, answer, index, progress)
+        measured = _round(job, ledger, evidence, answer, progress)
         evidence = replace(evidence, rounds=(*evidence.rounds, measured))
         progress.round_done(measured, evidence)
     return evidence, answer
@@ -169,7 +168,9 @@ def _probe(job: Job, ledger: Ledger, plan: Plan, progress: Progress) -> Probe:
     return probe
 
 
-def _round(job: Job, ledger: Ledger, plan: Plan, need: Need, index: int, progress: Progress) -> Round:
+def _round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, progress: Progress) -> Round:
+    plan = evidence.plan
+    index = sum(one.stage == need.stage for one in evidence.rounds)
     rng = random.Random(design.round_seed(plan.protocol.seed, need.stage, index))
     arms = design.start_order((plan.control, plan.treatment), rng)
     round_id = f"{plan.id}-{need.stage}-{index + 1:02d}"
@@ -179,6 +180,7 @@ def _round(job: Job, ledger: Ledger, plan: Plan, need: Need, index: int, progres
         with machine.Watch(plan.device, ours=pids) as watching:
             yield watching.surroundings
 
+    progress.round_started(need.stage, index, need.rounds)
     with tempfile.TemporaryDirectory(prefix="campaign-round-") as logs:
         request = RoundRequest(
             id=round_id,
@@ -192,9 +194,12 @@ def _round(job: Job, ledger: Ledger, plan: Plan, need: Need, index: int, progres
             inflight=ledger.inflight(round_id),
             watch=watch,
             after_block=progress.block,
+            together=all(one.together for one in evidence.rounds),
         )
-        progress.round_started(need.stage, index, need.rounds)
         measured = run_round(plan, request)
+        if request.together and any(trial.status == "out_of_memory" for trial in measured.trials):
+            _note_that_they_do_not_fit(ledger, measured, progress)
+            measured = run_round(plan, replace(request, inflight=ledger.inflight(round_id), together=False))
         trials = tuple(replace(trial, log=_keep_log(ledger, trial.log)) for trial in measured.trials)
     measured = replace(measured, trials=trials, blocks_file=ledger.seal(round_id) if measured.blocks else "")
     for trial in trials:
@@ -203,6 +208,15 @@ def _round(job: Job, ledger: Ledger, plan: Plan, need: Need, index: int, progres
     body |= {"plan_id": plan.id, "trial_ids": [trial.id for trial in trials]}
     ledger.append("blocks", round_id, {key: body[key] for key in body if key not in ("trials", "blocks")})
     return measured
+
+
+def _note_that_they_do_not_fit(ledger: Ledger, measured: Round, progress: Progress) -> None:
+    """Keep what the round measured side by side, and say why its processes now run one after another."""
+    failed = next(trial for trial in measured.trials if trial.status == "out_of_memory")
+    text = f"{failed.arm} ran out of memory beside the other arm ({failed.message}): whole processes alternate from here on"
+    body = {"text": text, "round_id": measured.id, "raw": ledger.seal(measured.id) if measured.blocks else ""}
+    ledger.append("note", f"{measured.id}-apart", body)
+    progress.notice(text)
 
 
 def _keep_log(ledger: Ledger, log: str) -> str:

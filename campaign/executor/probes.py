@@ -35,7 +35,12 @@ def run_probe(
         batch = wanted[first : first + AT_ONCE]
         say(" and ".join(role for role, _, _ in batch))
         files |= {role: folder / f"{role}.npz" for role, _, _ in batch}
-        probes |= _probe_together(plan, root, folder, batch, files)
+        found = _probe_together(plan, root, folder, batch, files)
+        if any(probe.status == "out_of_memory" for probe in found.values()):
+            # Side by side they may not fit; only an arm that does not fit alone has failed.
+            for one in batch:
+                found |= _probe_together(plan, root, folder, [one], files)
+        probes |= found
         if any(probe.status != "ok" for probe in probes.values()):
             break
     return probes, {role: path for role, path in files.items() if path.exists()}

@@ -6,8 +6,8 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,7 +24,6 @@ class _Running:
 
     process: TrialProcess
     trial: Trial
-    tokens_per_step: int = 0
     warmup: list[float] = field(default_factory=list)
 
 
@@ -32,8 +31,9 @@ class _Running:
 class RoundRequest:
     """What to run: the arms in the order they start, the turns in full, and where it is written.
 
-    `inflight` receives each block's row as it is measured, flushed before the next block. `watch(pids)` is entered
-    around the timed part and gives the surroundings afterwards.
+    Not `together`, the arms' processes run one after another, each with its own turns of `order` in a row, because
+    they do not fit on the device side by side. `inflight` receives each block's row as it is measured, flushed before
+    the next block. `watch(pids)` is entered around the timed part and gives the surroundings afterwards.
     """
 
     id: str
@@ -47,49 +47,85 @@ class RoundRequest:
     inflight: Path
     watch: Callable[[Sequence[int]], AbstractContextManager[Callable[[], Surroundings]]]
     after_block: Callable[[int, int], None]
+    together: bool = True
 
 
 def run_round(plan: Plan, request: RoundRequest) -> Round:
     """Run one round to its end, or to the first trial that fails; either way the round that comes back has a trial
-    for each arm and every block that was measured."""
+    for each arm that was started and every block that was measured."""
     begun = time.perf_counter()
     running: dict[str, _Running] = {}
     blocks: list[Block] = []
-    surroundings = Surroundings()
-    with ExitStack() as stack:
+    seen: list[Surroundings] = []
+    with request.inflight.open("w") as file:
         try:
-            _start(plan, request, stack, running)
-            _warm_up(plan.protocol, running)
-            with request.watch([one.process.pid for one in running.values()]) as seen:
-                _take_turns(plan.protocol, request, running, blocks)
-            surroundings = seen()
-            _finish(plan.protocol, running)
+            if request.together:
+                _run_group(plan, request, request.arms, request.watch, running, blocks, file, seen)
+            else:
+                # One watch over both, since each arm alone would say nothing of the time between.
+                with request.watch(()) as seen_all:
+                    for arm in request.arms:
+                        _run_group(plan, request, [arm], _unwatched, running, blocks, file, [])
+                seen.append(seen_all())
         except TrialFailed as failure:
-            _mark_failed(running, request, failure)
+            _mark_failed(running, failure)
     return Round(
         id=request.id,
         stage=request.stage,
         index=request.index,
         order=tuple(request.order),
         trials=tuple(running[arm.role].trial for arm in request.arms if arm.role in running),
-        surroundings=surroundings,
+        surroundings=seen[0] if seen else Surroundings(),
         code=request.code,
+        together=request.together,
         wall_seconds=time.perf_counter() - begun,
         timed_seconds=sum(block.wall_seconds for block in blocks),
         blocks=tuple(blocks),
     )
 
 
-def _start(plan: Plan, request: RoundRequest, stack: ExitStack, running: dict[str, _Running]) -> None:
+@contextmanager
+def _unwatched(pids: Sequence[int]) -> Iterator[Callable[[], Surroundings]]:
+    yield Surroundings
+
+
+def _run_group(
+    plan: Plan,
+    request: RoundRequest,
+    arms: Sequence[Arm],
+    watch: Callable[[Sequence[int]], AbstractContextManager[Callable[[], Surroundings]]],
+    running: dict[str, _Running],
+    blocks: list[Block],
+    file: TextIO,
+    seen: list[Surroundings],
+) -> None:
+    """Start `arms` side by side, warm them up, time their turns, measure their memory, end them."""
+    roles = [arm.role for arm in arms]
+    with ExitStack() as stack:
+        _start(plan, request, arms, stack, running)
+        group = {role: running[role] for role in roles}
+        _warm_up(plan.protocol, group)
+        turns = [(position, role) for position, role in enumerate(request.order) if role in group]
+        # Both arms take blocks of the same length, so an arm that runs alone takes over the first one's.
+        steps = blocks[0].steps if blocks else _steps_per_block(plan.protocol, group)
+        with watch([one.process.pid for one in group.values()]) as surroundings:
+            _take_turns(plan.protocol, request, group, turns, steps, blocks, file)
+        seen.append(surroundings())
+        _finish(plan.protocol, group)
+
+
+def _start(
+    plan: Plan, request: RoundRequest, arms: Sequence[Arm], stack: ExitStack, running: dict[str, _Running]
+) -> None:
     variables = {**plan.control.environment, **plan.treatment.environment}
-    for arm in request.arms:
+    for arm in arms:
         log = request.logs / f"{request.id}-{arm.role}.log"
         process = stack.enter_context(TrialProcess(arm, log))
         running[arm.role] = _Running(process, Trial(f"{request.id}-{arm.role}", arm.role, "ok", log=str(log)))
         process.send("build", **build_request(arm, request.root, "", variables))
-    for one in running.values():
+    group = [running[arm.role] for arm in arms]
+    for one in group:
         reply = one.process.receive("build", plan.protocol.start_deadline_seconds)
-        one.tokens_per_step = reply["tokens_per_step"]
         facts = {**reply["facts"], "low_precision": reply["low_precision"]}
         one.trial = replace(
             one.trial,
@@ -98,13 +134,13 @@ def _start(plan: Plan, request: RoundRequest, stack: ExitStack, running: dict[st
             facts=facts,
         )
     if plan.device == "cpu":
-        core = sorted(os.sched_getaffinity(0))[-_threads(running) :]
-        for one in running.values():
+        core = sorted(os.sched_getaffinity(0))[-_threads(group) :]
+        for one in group:
             one.process.ask("pin", plan.protocol.reply_deadline_seconds, cores=core)
 
 
-def _threads(running: Mapping[str, _Running]) -> int:
-    return max(int(one.trial.facts.get("threads", 1)) for one in running.values())
+def _threads(group: Sequence[_Running]) -> int:
+    return max(int(one.trial.facts.get("threads", 1)) for one in group)
 
 
 def _warm_up(protocol: Protocol, running: Mapping[str, _Running]) -> None:
@@ -126,23 +162,31 @@ def _warm_up(protocol: Protocol, running: Mapping[str, _Running]) -> None:
         one.trial = replace(one.trial, warmup_seconds=tuple(one.warmup), steady=steady(one))
 
 
-def _take_turns(
-    protocol: Protocol, request: RoundRequest, running: Mapping[str, _Running], blocks: list[Block]
-) -> None:
+def _steps_per_block(protocol: Protocol, running: Mapping[str, _Running]) -> int:
     window = protocol.warmup_window_steps
     step_seconds = min(statistics.median(one.warmup[-window:]) for one in running.values())
-    steps = steps_per_block(step_seconds, protocol.block_steps, protocol.block_minimum_seconds)
+    return steps_per_block(step_seconds, protocol.block_steps, protocol.block_minimum_seconds)
+
+
+def _take_turns(
+    protocol: Protocol,
+    request: RoundRequest,
+    running: Mapping[str, _Running],
+    turns: Sequence[tuple[int, str]],
+    steps: int,
+    blocks: list[Block],
+    file: TextIO,
+) -> None:
     seen: dict[str, int] = dict.fromkeys(running, 0)
-    with request.inflight.open("w") as file:
-        for position, role in enumerate(request.order):
-            one = running[role]
-            reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=steps)
-            one.trial = replace(one.trial, recompiled=one.trial.recompiled + reply["recompiled"])
-            block = _block(role, position, seen[role], reply)
-            seen[role] += 1
-            blocks.append(block)
-            _write(file, block)
-            request.after_block(position + 1, len(request.order))
+    for position, role in turns:
+        one = running[role]
+        reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=steps)
+        one.trial = replace(one.trial, recompiled=one.trial.recompiled + reply["recompiled"])
+        block = _block(role, position, seen[role], reply)
+        seen[role] += 1
+        blocks.append(block)
+        _write(file, block)
+        request.after_block(len(blocks), len(request.order))
 
 
 def _block(role: str, position: int, pair: int, reply: Mapping[str, Any]) -> Block:
@@ -177,7 +221,7 @@ def _finish(protocol: Protocol, running: Mapping[str, _Running]) -> None:
         one.process.ask("exit", protocol.reply_deadline_seconds)
 
 
-def _mark_failed(running: dict[str, _Running], request: RoundRequest, failure: TrialFailed) -> None:
+def _mark_failed(running: dict[str, _Running], failure: TrialFailed) -> None:
     """The arm that failed says why; the others were interrupted by it and say that."""
     for role, one in running.items():
         if role == failure.arm:

@@ -64,6 +64,9 @@ class Repository:
     """The repository around `folder`. Raises GitFailed when there is none that can be read."""
 
     def __init__(self, folder: Path) -> None:
+        # GitPython runs git in the working directory, another repository maybe, when it cannot enter the folder.
+        if not folder.is_dir() or not os.access(folder, os.X_OK):
+            raise GitFailed(NO_REPOSITORY, f"{folder} is not a folder that can be entered")
         self._git = _gitpython()
         self.top = folder
         self.top = Path(os.fsdecode(self.run("rev-parse", "--show-toplevel").rstrip(b"\n")))
@@ -98,8 +101,6 @@ class Repository:
                     )
                 )
         except failed.GitCommandNotFound as error:
-            if not self.top.is_dir():
-                raise GitFailed(NO_REPOSITORY, f"{self.top} is not a folder") from error
             raise GitFailed(NO_GIT, "there is no git on PATH") from error
         except failed.GitCommandError as error:
             raise _sorted(error.stderr, arguments) from error

@@ -88,7 +88,8 @@ class Round:
     """One set of trials started together whose blocks were interleaved. `order` is the arms' turn order in full.
 
     `blocks_file` is the raw block times' path beside the ledger, named by its SHA-256; `blocks` holds its rows when
-    loaded. `code` is the hash of the code that ran (see `provenance`). `timed_seconds` is wall time inside blocks.
+    loaded. Not `together`: the arms did not fit side by side, so whole processes alternated. `code` is the hash of
+    the code that ran (see `provenance`). `timed_seconds` is wall time inside blocks.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Round:
     wall_seconds: float
     timed_seconds: float
     blocks_file: str = ""
+    together: bool = True
     blocks: tuple[Block, ...] = ()
 
     def trial(self, arm: str) -> Trial:

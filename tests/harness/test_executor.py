@@ -20,7 +20,7 @@ def unwatched(pids):
     yield Surroundings
 
 
-def one_round(tmp_path, the_plan, order=("control", "treatment", "treatment", "control")):
+def one_round(tmp_path, the_plan, order=("control", "treatment", "treatment", "control"), together=True):
     arms = [arm for arm in (the_plan.control, the_plan.treatment) if arm.role in order]
     request = RoundRequest(
         id="round-1",
@@ -34,6 +34,7 @@ def one_round(tmp_path, the_plan, order=("control", "treatment", "treatment", "c
         inflight=tmp_path / "inflight.jsonl",
         watch=unwatched,
         after_block=lambda done, of: None,
+        together=together,
     )
     return run_round(the_plan, request)
 
@@ -144,3 +145,13 @@ def test_a_failing_probe_stops_before_the_later_arms(tmp_path):
     probes, _ = run_probe(broken, PROJECT, tmp_path, lambda text: None)
     assert set(probes) == {"control", "treatment"}
     assert probes["treatment"].status == "crashed"
+
+
+def test_arms_that_do_not_fit_together_run_whole_one_after_another(tmp_path):
+    alone = plan(control=arm("control", alone=True), treatment=arm("treatment", alone=True, work=5))
+    assert "out_of_memory" in statuses(one_round(tmp_path, alone)).values()
+    measured = one_round(tmp_path, alone, together=False)
+    assert statuses(measured) == {"control": "ok", "treatment": "ok"}
+    assert [block.arm for block in measured.blocks] == ["control", "control", "treatment", "treatment"]
+    assert [(block.position, block.pair) for block in measured.blocks] == [(0, 0), (3, 1), (1, 0), (2, 1)]
+    assert not measured.together

@@ -27,7 +27,7 @@ def kinds(project, campaign="default"):
 
 
 def test_a_planted_gain_is_screened_confirmed_accepted_and_joins_the_stack(project, capsys):
-    assert main([*BASE, "hypothesis=no_sleep", "workload.sleep=0.05", "hypothesis.edit.overrides=[workload.sleep=0]"]) == 0
+    assert main([*BASE, "hypothesis=no_sleep", "workload.sleep=0.05", "hypothesis.edit.overrides=['workload.sleep=0']"]) == 0
     (decision,) = decisions(project)
     assert (decision.verdict.verdict, decision.verdict.valid_rounds) == ("accept", 4)
     assert decision.verdict.effect.rounds == 2
@@ -69,7 +69,7 @@ def test_an_edit_that_changes_nothing_is_invalid_and_times_nothing(project):
 
 
 def test_an_edit_that_breaks_the_numerics_is_invalid_and_times_nothing(project):
-    assert main([*BASE, "hypothesis=no_sleep", "hypothesis.edit.overrides=[workload.scale=1.5]"]) == 3
+    assert main([*BASE, "hypothesis=no_sleep", "hypothesis.edit.overrides=['workload.scale=1.5']"]) == 3
     (decision,) = decisions(project)
     assert (decision.verdict.verdict, decision.verdict.reason) == ("invalid", "parity")
     assert "blocks" not in kinds(project)
@@ -86,7 +86,7 @@ def test_an_edit_that_breaks_the_numerics_is_invalid_and_times_nothing(project):
     ],
 )
 def test_a_fault_in_a_trial_becomes_an_invalid_decision_with_its_log(project, fault, step, reason):
-    edit = f"hypothesis.edit.overrides=[workload.fault={fault}, workload.fault_step={step}]"
+    edit = f"hypothesis.edit.overrides=['workload.fault={fault}', 'workload.fault_step={step}']"
     assert main([*BASE, "hypothesis=broken", edit, "protocol.reply_deadline_seconds=5"]) == 3
     (decision,) = decisions(project)
     assert (decision.verdict.verdict, decision.verdict.reason) == ("invalid", reason)
@@ -96,7 +96,7 @@ def test_a_fault_in_a_trial_becomes_an_invalid_decision_with_its_log(project, fa
 
 
 def test_an_arm_that_this_machine_cannot_run_is_unavailable_with_its_remedy(project):
-    edit = "hypothesis.edit.overrides=[workload.fault=unavailable]"
+    edit = "hypothesis.edit.overrides=['workload.fault=unavailable']"
     assert main([*BASE, "hypothesis=broken", edit]) == 3
     (decision,) = decisions(project)
     assert decision.verdict.verdict == "unavailable"
@@ -169,3 +169,13 @@ def test_a_second_campaign_on_the_device_is_refused_or_waits(project, command):
     rest, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 0, rest
     assert decisions(project, "third")[0].verdict.verdict == "reject"
+
+
+def test_arms_that_do_not_fit_together_are_measured_apart_and_the_row_says_so(project):
+    words = ["hypothesis=more_sleep", "workload.alone=true"]
+    looks = ["protocol.looks=[2, 3]", "protocol.alpha_split=[0.5, 0.5]", "protocol.beta_split=[0.5, 0.5]"]
+    assert main([*BASE, *words, *looks]) == 0
+    (decision,) = decisions(project)
+    assert (decision.verdict.verdict, decision.verdict.valid_rounds) == ("reject", 3), "the first look is passed over"
+    assert any("alternated" in warning for warning in decision.verdict.warnings)
+    assert kinds(project).count("note") == 1

@@ -1,14 +1,17 @@
 """A training step small enough for tests of the harness, with every way to fail that the harness must survive.
 
 One parameter vector of `width`, trained by plain gradient descent on a fixed target. `sleep` seconds are slept in
-each step (a planted effect); `fault` happens at step `fault_step` (1-based).
+each step (a planted effect); `fault` happens at step `fault_step` (1-based). `alone`: a second one at the same time
+runs out of memory.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import time
+from pathlib import Path
 
 import torch
 
@@ -22,9 +25,15 @@ class Tiny:
     low_precision = "none"
     device = "cpu"
 
-    def __init__(self, *, width=64, work=20, sleep=0.0, fault="", fault_step=1, scale=1.0, ballast=0, seed=0):
+    def __init__(self, *, width=64, work=20, sleep=0.0, fault="", fault_step=1, scale=1.0, ballast=0, seed=0, alone=False):
         if fault == "unavailable":
             raise UnavailableHere(UnavailableHere.reason)
+        if alone:
+            self.only_one = (Path(__file__).parent / "only_one").open("w")
+            try:
+                fcntl.flock(self.only_one, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise MemoryError("there is room for one of us") from None
         self.config = {"work": work, "sleep": sleep, "fault": fault, "fault_step": fault_step, "scale": scale}
         generator = torch.Generator().manual_seed(seed)
         torch.set_num_threads(1)
