@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from campaign import design, lease, machine, parity, provenance, tracking, verdicts
+from campaign import design, effects, lease, machine, parity, provenance, tracking, verdicts
 from campaign.config import Job
 from campaign.errors import EXIT_DECIDED, EXIT_NO_DECISION, BadInput, TrackingFailed
 from campaign.executor import run_probe, run_round
@@ -110,7 +110,7 @@ def _register(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
         stack=stack,
         attempt=attempt,
         alpha=job.protocol.alpha / 2 ** (attempt - 1),
-        threshold=max(job.protocol.min_effect, floor[1].resolves[str(job.protocol.looks[-1])] if floor else 0.0),
+        threshold=effects.threshold(job.protocol, floor[1] if floor else None),
         floor_id=floor[0] if floor else "",
         fingerprint=fingerprint,
         code=provenance.code_hash(job.root),
@@ -173,7 +173,8 @@ def _round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, progress: P
     index = sum(one.stage == need.stage for one in evidence.rounds)
     rng = random.Random(design.round_seed(plan.protocol.seed, need.stage, index))
     arms = design.start_order((plan.control, plan.treatment), rng)
-    round_id = f"{plan.id}-{need.stage}-{index + 1:02d}"
+    # A fresh suffix: a run that died between a round's lines goes on with a new round, not with half of the old one.
+    round_id = f"{plan.id}-{need.stage}-{index + 1:02d}-{uuid.uuid4().hex[:4]}"
 
     @contextmanager
     def watch(pids: Sequence[int]) -> Iterator[Callable[[], Surroundings]]:

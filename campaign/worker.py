@@ -29,6 +29,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -147,11 +148,9 @@ def _not_finite(value: Any, where: str = "") -> str:
 
 def _fingerprint(device: str, facts: Mapping[str, Any], excluded: set[str]) -> dict[str, Any]:
     """What must be equal between two arms beyond the edit (`excluded`: the variables that an edit sets)."""
-    import torch
-
     found: dict[str, Any] = {
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": _torch_version(),
         "device": device,
         "dataset": facts.get("dataset"),
         "variables": {
@@ -161,9 +160,19 @@ def _fingerprint(device: str, facts: Mapping[str, Any], excluded: set[str]) -> d
         },
     }
     if device.startswith("cuda"):
+        import torch
+
         found["device_name"] = torch.cuda.get_device_name()
         found["device_uuid"] = str(torch.cuda.get_device_properties(0).uuid)
     return found
+
+
+def _torch_version() -> str | None:
+    """From the package's metadata, so that a workload without torch does not import it."""
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return None
 
 
 def _tie_to_parent(parent: int) -> None:

@@ -41,10 +41,11 @@ class Block(nn.Module):
         self.mix_norm, self.mix = Norm(width, prenorm), mix
         self.mlp_norm, self.mlp = Norm(width, prenorm), mlp
         self.recompute = recompute
+        self._inside = tuple(self.parameters())
 
     def forward(self, x_BTD: Tensor, residual_BTD: Tensor) -> tuple[Tensor, Tensor]:
         if self.recompute and torch.is_grad_enabled():
-            return recomputed(self._compute, (x_BTD, residual_BTD), tuple(self.parameters()))
+            return recomputed(self._compute, (x_BTD, residual_BTD), self._inside)
         return self._compute(x_BTD, residual_BTD)
 
     def _compute(self, x_BTD: Tensor, residual_BTD: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,10 +73,12 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        needed = ctx.needs_input_grad[2:]
-        inputs = [x.detach().requires_grad_(need) for x, need in zip(ctx.saved_tensors[: ctx.count], needed)]
-        leaves = [*inputs, *ctx.saved_tensors[ctx.count :]]
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[2:]
+        # Fresh leaves in place of the inputs; parameters are leaves already.
+        inputs = [saved[i].detach().requires_grad_(needed[i]) for i in range(ctx.count)]
+        leaves = [*inputs, *saved[ctx.count :]]
         with torch.enable_grad():
             outputs = ctx.compute(*inputs)
-        found = iter(torch.autograd.grad(outputs, [x for x, need in zip(leaves, needed) if need], gradients))
-        return None, None, *(next(found) if need else None for need in needed)
+        wanted = [leaf for leaf in leaves if leaf.requires_grad]
+        found = iter(torch.autograd.grad(outputs, wanted, gradients))
+        return None, None, *(next(found) if leaf.requires_grad else None for leaf in leaves)

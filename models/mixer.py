@@ -75,7 +75,7 @@ class Mixer(nn.Module):
 
     def initialize(self, generator: torch.Generator) -> None:
         nn.init.normal_(self.taps_PE, std=self.taps_PE.shape[0] ** -0.5, generator=generator)
-        memory_H = torch.logspace(*(math.log10(tokens) for tokens in _MEMORY_TOKENS), self.heads)
+        memory_H = torch.logspace(math.log2(_MEMORY_TOKENS[0]), math.log2(_MEMORY_TOKENS[1]), self.heads, base=2.0)
         with torch.no_grad():
             self.decay_bias_H.copy_(torch.logit(1 - 1 / memory_H))
 

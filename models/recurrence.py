@@ -62,7 +62,7 @@ def chunked(q_BTHK: Tensor, k_BTHK: Tensor, v_BTHV: Tensor, log_decay_BTH: Tenso
 
 def _in_chunks(x_BTHX: Tensor, chunk: int) -> Tensor:
     """[B, T, H, X] to [B * H * N, C, X], zeros after the end."""
-    batch, tokens, heads, width = x_BTHX.shape
+    tokens, width = x_BTHX.shape[1], x_BTHX.shape[-1]
     if tokens % chunk:
         x_BTHX = F.pad(x_BTHX, (0, 0, 0, 0, 0, -tokens % chunk))
     return x_BTHX.transpose(1, 2).reshape(-1, chunk, width)

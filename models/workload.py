@@ -61,9 +61,7 @@ class ReferenceWorkload:
             fused=True,
         )
         self._microstep = (
-            ReplayedMicrostep(self.model, batch, self._device)
-            if self.config.graph
-            else Microstep(self.model, batch)
+            ReplayedMicrostep(self.model, batch, self._device) if self.config.graph else Microstep(self.model, batch)
         )
         self._latest: tuple[Tensor, Tensor] | None = None
 
@@ -110,8 +108,12 @@ class ReferenceWorkload:
         config = self.config
         return {
             "name": config.name,
-            "dataset": {"text": "python standard library", "sha256": self._text.sha256,
-                        "bytes": self._text.size_bytes, "files": self._text.files},
+            "dataset": {
+                "text": "python standard library",
+                "sha256": self._text.sha256,
+                "bytes": self._text.size_bytes,
+                "files": self._text.files,
+            },
             "parameters": sum(p.numel() for p in self._parameters),
             "tokens_per_step": self.tokens_per_step,
             "device": self.device,

@@ -1,4 +1,4 @@
-"""The house of docs/design.md, held by a walk over every import statement."""
+"""The house of CONTRIBUTING.md, held by a walk over every import statement."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_module_imports_its_own_floor_and_below(path):
     own = part(path)
     if own == "__init__":
         return
-    assert floor(own) != "none", f"{own} has no floor in the house: add it to docs/design.md and here"
+    assert floor(own) != "none", f"{own} has no floor in the house: add it to CONTRIBUTING.md and here"
     for name in imports(path):
         if not name.startswith("campaign."):
             continue

@@ -91,13 +91,16 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def decode(line: bytes) -> dict:
     """The line as a dict of its ten keys. Raises Unreadable, or NewerSchema."""
     try:
-        value = _decoder.decode(line.decode("utf-8"))
+        text = line.decode("utf-8")
+        value, end = _scan(text)
+        if text[end:] != "\n":
+            raise ValueError(f"more than one value, from character {end} on")
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"it is not JSON ({error})") from error
     if not isinstance(value, dict):
@@ -115,7 +118,8 @@ def decode(line: bytes) -> dict:
 
 def to_entry(value: dict, number: int) -> Entry:
     """The Entry of a decoded line."""
-    stamp = Stamp(*(str(value.get(key, "")) for key in Stamp._fields))
+    get = value.get
+    stamp = Stamp(get("host", ""), get("fingerprint", ""), get("commit", ""), get("patch", ""))
     return Entry(value["kind"], value["id"], number, value["time"], value["body"], stamp)
 
 

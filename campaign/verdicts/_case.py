@@ -117,7 +117,10 @@ class Case:
 
     @cached_property
     def postponed(self) -> bool:
-        """Whether too many invalid rounds stand before this look for it to decide; the next look may."""
+        """Whether this look may not decide and the next may: too many invalid rounds stand before it, or it is the
+        first and whole processes alternated (DESIGN 5: with the later looks)."""
+        if self.look == 0 and not self.is_last_look and not all(one.together for one in self.evidence.rounds):
+            return True
         bad = self.sorted.invalid_before("screen", self.wanted)
         return not self.is_last_look and bad > most_invalid(self.wanted, self.protocol.invalid_share_limit)
 

@@ -26,12 +26,14 @@ def _about_plan(plan: Plan) -> Iterator[str]:
     if plan.attempt > 1:
         yield f"attempt {plan.attempt} on this candidate: alpha is {plan.alpha:.4g}, halved for each one before"
     if not plan.floor_id and not plan.hypothesis.null:
-        yield "the floor of this machine was never measured here: campaign doctor says what it can resolve"
+        yield "what this machine can resolve was never measured: python -m campaign hypothesis=aa_null"
     if not plan.hypothesis.predicted_evidence and not plan.hypothesis.null:
         yield "the hypothesis predicts no evidence: that the edit engaged is not shown"
 
 
 def _about_machine(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
+    if not all(one.together for one in rounds):
+        yield "the arms did not fit side by side: whole processes alternated, which cancels less drift than blocks do"
     on_cpu = plan.device == "cpu"
     shared = [wall_per_cpu(one, "control") for one in rounds if on_cpu and threads(one.trial("control")) == 1]
     worst = max((value for value in shared if value is not None), default=0.0)

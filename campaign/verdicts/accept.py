@@ -41,7 +41,7 @@ def rule(case: Case) -> Verdict | Need | None:
         "faster",
         f"{shown} ({screened}): the lower bound {found.decision_low:.3f} is above 1, and the screening estimate was at"
         f" least 1 + d = {1 + case.d:.3f}",
-        "campaign stack",
+        f"see what is accepted so far: campaign stack --campaign {case.plan.campaign}",
         published=case.confirm,
     )
 
@@ -54,6 +54,6 @@ def _tail(case: Case, stage: Judged) -> Verdict:
         f"the median pair says {units.ratio(found.ratio)}, total time {units.ratio(found.total_ratio)}: the edit adds"
         f" stalls that a median hides (largest step {units.seconds(found.treatment_max_seconds)}, control"
         f" {units.seconds(found.control_max_seconds)})",
-        "find the stalls: campaign profile",
+        "look for what the edit does now and then (allocation, compilation, collection); the block times are in raw/",
         published=stage,
     )

@@ -40,6 +40,6 @@ def rule(case: Case) -> Verdict | Need | None:
         f"peak memory went from {units.size(change.control_bytes)} to {units.size(change.treatment_bytes)}"
         f" ({units.percent(change.ratio - 1)}) at {units.ratio(found.ratio)}"
         f" {units.interval(found.low, found.high)}: speed's lower bound {found.decision_low:.3f} is above {least:.3f}",
-        "campaign stack",
+        f"see what is accepted so far: campaign stack --campaign {case.plan.campaign}",
         published=case.confirm,
     )

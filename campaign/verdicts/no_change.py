@@ -20,5 +20,6 @@ def rule(case: Case) -> Verdict | None:
         INVALID,
         "no_change",
         f"treatment is control: the edit ({what}) sets what control already has{held}",
-        f"correct edit in conf/hypothesis/{plan.hypothesis.name}.yaml, or see: campaign stack",
+        f"correct edit in conf/hypothesis/{plan.hypothesis.name}.yaml, or see what is in the stack:"
+        f" campaign stack --campaign {plan.campaign}",
     )

@@ -30,7 +30,7 @@ def rule(case: Case) -> Verdict | None:
             f"two equal arms measured {shown} over {found.rounds} rounds, beyond d = {case.d:.1%}"
             f" (99 %: {units.interval(ratio_of(found.decision_low), ratio_of(found.decision_high))}):"
             " no comparison on this machine can be trusted as it is",
-            "quieten the machine and measure again: campaign doctor",
+            f"quieten the machine and measure again: {case.plan.command}",
             published=published,
             floor=floor,
         )

@@ -29,10 +29,11 @@ def rule(case: Case) -> Verdict | None:
     )
     if light and not fast:
         sentence += f"; memory {units.percent(change.ratio - 1)}" if change else ""
+    decisive = case.plan.command.replace(f" protocol={case.protocol.name}", "")
     return case.verdict(
         INCONCLUSIVE,
         "promising" if promising else "not_promising",
         f"{sentence}; {guard}" if guard else sentence,
-        f"decide it: {case.plan.command} with a decisive protocol" if promising else "",
+        f"decide it: {decisive}" if promising else "",
         published=published,
     )

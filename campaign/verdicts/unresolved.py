@@ -1,5 +1,6 @@
 """After the last look, what is neither accepted nor rejected is inconclusive, `unresolved`, with the rounds that it
-would take if estimate and scatter stay as they are (DESIGN 5)."""
+would take if estimate and scatter stay as they are (DESIGN 5). The repeat is another
+attempt: its alpha is half of this one's."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def rule(case: Case) -> Verdict | None:
     if not case.is_last_look:
         return None
     found, last = case.screen.effect, case.screen
-    needed = rounds_needed(math.log(found.ratio), found.sd_log, case.d, last.alpha, last.beta)
+    needed = rounds_needed(math.log(found.ratio), found.sd_log, case.d, last.alpha / 2, last.beta)
     repeat = f"attempt {case.plan.attempt + 1}, with half the alpha"
     if needed is None:
         remedy = (

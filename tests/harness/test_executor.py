@@ -62,7 +62,8 @@ def test_a_planted_sleep_is_seen_on_the_wall_clock(tmp_path):
 
 def test_memory_of_the_step_is_counted_to_the_byte_beside_what_was_alive(tmp_path):
     held = 1 << 20
-    measured = one_round(tmp_path, plan(treatment=arm("treatment", ballast=held)))
+    light, heavy = arm("control", tensors=True), arm("treatment", tensors=True, ballast=held)
+    measured = one_round(tmp_path, plan(light, heavy))
     control, treatment = (measured.trial(role).memory.live_peak_bytes for role in ("control", "treatment"))
     assert treatment - control == 4 * held
 
@@ -123,7 +124,8 @@ def test_leaving_the_block_kills_the_trial_and_its_children(tmp_path):
 
 
 def test_the_probe_counts_operators_and_compares_gradients_to_the_bit(tmp_path):
-    probes, files = run_probe(plan(), PROJECT, tmp_path, lambda text: None)
+    light = plan(arm("control", tensors=True), arm("treatment", tensors=True, work=5))
+    probes, files = run_probe(light, PROJECT, tmp_path, lambda text: None)
     assert set(probes) == set(files) == {"control", "treatment"}
     assert probes["control"].counters["op:aten::mul"] == 20 + 1 + 1
     assert probes["treatment"].counters["op:aten::mul"] == 5 + 1 + 1

@@ -10,7 +10,8 @@ import numpy
 import pytest
 import torch
 
-from campaign.memory import live_tensor_peak, step_memory
+from campaign.memory import step_memory
+from campaign.memory.tensors import live_tensor_peak
 from campaign.parity import measure, relative_distance
 from campaign.probe import GRADIENT_SAMPLE, probe_workload
 from campaign.records import ArmProbe
@@ -151,6 +152,7 @@ def test_the_gradient_sample_is_bounded_and_evenly_spaced(tmp_path):
     gradient = torch.arange(3 * GRADIENT_SAMPLE, dtype=torch.float32)
     workload = types.SimpleNamespace(
         device="cpu",
+        low_precision="none",
         step=lambda: None,
         synchronize=lambda: None,
         gradients=lambda: {"w": gradient},

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from campaign.ledger import Stamp, open_ledger
 from campaign.records import (
     Arm,
     Block,
@@ -148,3 +150,9 @@ def blocks_body() -> Callable[[Round, str], dict[str, Any]]:
         return {"plan_id": plan_id, **value, "trial_ids": [trial.id for trial in measured.trials]}
 
     return body
+
+
+@pytest.fixture
+def ledger(tmp_path: Path):
+    with open_ledger(tmp_path, "demo", writable=True, stamp=Stamp("host-a", "print-a")) as opened:
+        yield opened

@@ -21,6 +21,7 @@ from tests.reasoning.made import (
     ratio_round,
     with_clock,
     with_hypothesis,
+    with_protocol,
 )
 
 FAST = (1.10, 1.11, 1.10, 1.09)
@@ -141,6 +142,20 @@ def test_a_null_tells_the_floor_of_the_machine() -> None:
     assert verdicts.floor(evidence((1.01, 1 / 1.01, 1.0) * 4, plan=NULL)) == found.floor
 
 
+def test_a_promising_first_look_names_the_command_that_decides() -> None:
+    plan = with_protocol(
+        replace(PLAN, command="python -m campaign hypothesis=fusion protocol=quick"),
+        name="quick",
+        decisive=False,
+        looks=(3,),
+        alpha_split=(1.0,),
+        beta_split=(1.0,),
+    )
+    found = judged(FAST[:3], plan=plan)
+    assert (found.reason, found.remedy) == ("promising", "decide it: python -m campaign hypothesis=fusion")
+    assert found.alpha_spent == 0.0
+
+
 def test_only_a_null_may_compare_an_arm_with_itself() -> None:
     same = replace(PLAN, treatment=Arm("treatment", "x", PLAN.control.target, PLAN.control.config))
     found = judged(FAST, plan=same)
@@ -156,7 +171,7 @@ def test_a_quiet_clean_result_has_no_warnings() -> None:
 
 
 def test_each_warning_is_given_for_its_own_cause() -> None:
-    assert warned("campaign doctor", SAME, plan=replace(PLAN, floor_id=""))
+    assert warned("hypothesis=aa_null", SAME, plan=replace(PLAN, floor_id=""))
     assert warned("predicts no evidence", SAME, plan=with_hypothesis(PLAN, predicted_evidence=()))
     assert warned("emulated", SAME, treatment_trial={"facts": {"threads": 1, "low_precision": "emulated"}})
     assert warned("not steady after warm-up in 4 of 4", SAME, treatment_trial={"steady": False})

@@ -81,10 +81,11 @@ def test_one_look_alone_gets_all_of_alpha() -> None:
 
 
 def test_an_open_result_says_the_rounds_it_would_take() -> None:
-    # mean (log .99 + log 1.08) / 2 = 3.35 %, above log 1.03: only an accept can come, at alpha .004;
+    # mean (log .99 + log 1.08) / 2 = 3.35 %, above log 1.03: only an accept can come, in a second
+    # attempt at half of the last look's alpha of .004;
     # sd = (log 1.08 - log .99) / 2 * sqrt(12/11) = 4.54 %
     mean, sd = (math.log(0.99) + math.log(1.08)) / 2, math.log(1.08 / 0.99) / 2 * math.sqrt(12 / 11)
-    rounds = next(n for n in range(2, 99) if mean > stats.t.isf(0.004, n - 1) * sd / math.sqrt(n))
+    rounds = next(n for n in range(2, 99) if mean > stats.t.isf(0.002, n - 1) * sd / math.sqrt(n))
     remedy = judged(OPEN).remedy
     assert f"about {rounds} rounds" in remedy and f"'protocol.looks=[4,6,8,{max(rounds, 13)}]'" in remedy
 

@@ -1,15 +1,9 @@
-"""Peak memory of a whole step, measured outside the timed blocks. Runs in the trial's process.
-
-On CPU the deciding number is the exact peak of live tensor storage in one step, counted by a dispatch mode; the
-process peak (VmHWM) stands beside it, since it also holds what torch does not dispatch (a kernel's own scratch).
-On CUDA it is the caching allocator's peak.
-"""
+"""Memory of torch's tensors and caching allocator. Imports torch."""
 
 from __future__ import annotations
 
-import os
 import weakref
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,18 +13,7 @@ from torch.utils._pytree import tree_iter
 from campaign.records import Memory
 
 
-def step_memory(workload: Any) -> Memory:
-    """The peak of one step in steady state, in bytes. Takes a few untimed steps."""
-    if workload.device.startswith("cuda"):
-        return _cuda_memory(workload)
-    return Memory(
-        live_peak_bytes=live_tensor_peak(workload.step),
-        process_peak_bytes=_process_peak(workload),
-        limit_bytes=_memory_limit(),
-    )
-
-
-def live_tensor_peak(step: Any) -> int:
+def live_tensor_peak(step: Callable[[], object]) -> int:
     """The largest sum of live tensor storages, in bytes, while `step()` runs once.
 
     `step` runs twice: first to learn which storages outlive it (parameters, optimizer state, buffers), so that they
@@ -82,32 +65,8 @@ class _Storages(TorchDispatchMode):
         return result
 
 
-def _process_peak(workload: Any) -> int | None:
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        workload.step()
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        return None
-    return None
-
-
-def _memory_limit() -> int:
-    """The smaller of physical memory and the control group's limit, in bytes."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            return min(physical, int(text))
-    return physical
-
-
-def _cuda_memory(workload: Any) -> Memory:
+def device_memory(workload: Any) -> Memory:
+    """The caching allocator's peak over one step on the current CUDA device, and what the device holds in all."""
     workload.synchronize()
     torch.cuda.reset_peak_memory_stats()
     workload.step()

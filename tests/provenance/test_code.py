@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import campaign
+from campaign import provenance
+
+ROOT = Path(campaign.__file__).parent.parent
+
+
+def test_gitpython_is_imported_only_when_asked() -> None:
+    code = "import sys, campaign.provenance; print('git' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_code_hash_follows_content_and_names_of_sources_only(project: Path) -> None:
+    first = provenance.code_hash(project)
+    assert first == provenance.code_hash(project) and len(first) == 64
+    (project / "models" / "notes.txt").write_text("not code\n")
+    (project / "models" / "__pycache__").mkdir()
+    (project / "models" / "__pycache__" / "block.py").write_text("cache\n")
+    (project / "elsewhere.py").write_text("not imported by a trial\n")
+    assert provenance.code_hash(project) == first
+    seen = {first}
+    for name in ("models/new.py", "kernels/k.cpp", "kernels/k.cu", "conf/config.yaml"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("1\n")
+        seen.add(provenance.code_hash(project))
+    (project / "models" / "new.py").rename(project / "models" / "renamed.py")
+    seen.add(provenance.code_hash(project))
+    (project / "models" / "renamed.py").write_text("2\n")
+    seen.add(provenance.code_hash(project))
+    assert len(seen) == 7
+
+
+def test_the_code_hash_does_not_raise_for_what_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "gone.py").symlink_to("nowhere")
+    (tmp_path / "models" / "loop.py").symlink_to("loop.py")
+    (tmp_path / "conf").write_text("a file, not a folder\n")
+    assert len(provenance.code_hash(tmp_path)) == 64
+    assert len(provenance.code_hash(tmp_path / "nowhere")) == 64
+
+
+def test_packages_are_the_installed_distributions() -> None:
+    from importlib.metadata import version
+
+    found = provenance.packages()
+    assert found["pytest"] == version("pytest") and list(found) == sorted(found)
