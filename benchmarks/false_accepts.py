@@ -104,7 +104,9 @@ def main() -> None:
         one = rng.choice(rounds)
         return swapped(one) if rng.random() < 0.5 else one
 
-    print(row(f"A/A, drawn from {len(rounds)} rounds", [simulate(evidence, either_way) for _ in range(given.simulations)]))
+    print(
+        row(f"A/A, drawn from {len(rounds)} rounds", [simulate(evidence, either_way) for _ in range(given.simulations)])
+    )
     step = statistics.median(v.effect.control_step_seconds for v, _ in found if v.effect is not None)
 
     for share in SHARES:

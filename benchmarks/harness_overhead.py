@@ -3,8 +3,8 @@
 Two processes of the reference workload run the same arm, pinned to one core as in a round. Each repeat times STEPS
 steps as the protocol does (one-step blocks, the two processes taking turns over their pipes) and STEPS steps of the
 same two processes in bare loops (one command, one pair of clock readings), in random order. The ratio of the two is
-taken per repeat; the table shows the median with its 95 % bootstrap interval. What lies between two blocks (the hand-over, untimed
-by the protocol) is shown apart.
+taken per repeat; the table shows the median with its 95 % bootstrap interval. What lies between two blocks (the
+hand-over, untimed by the protocol) is shown apart.
 
     python benchmarks/harness_overhead.py --repeats 20
 """

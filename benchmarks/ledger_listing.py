@@ -20,10 +20,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tests.builders import plan
-
 from campaign.ledger import open_ledger
 from campaign.records import Decision, Effect, Memory, MemoryChange, Plan, Round, Surroundings, Trial, Verdict, to_json
+from tests.builders import plan
 
 DECISIONS = 1000
 ROUNDS = 8

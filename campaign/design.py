@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def order(arms: Sequence[str], pairs: int, rng: random.Random) -> tuple[str, ...]:
@@ -27,7 +30,7 @@ def order(arms: Sequence[str], pairs: int, rng: random.Random) -> tuple[str, ...
     return tuple(turns)
 
 
-def start_order(arms: Sequence[str], rng: random.Random) -> tuple[str, ...]:
+def start_order(arms: Sequence[T], rng: random.Random) -> tuple[T, ...]:
     """The order in which a round's processes are started: a random permutation of `arms`."""
     return tuple(rng.sample(list(arms), len(arms)))
 

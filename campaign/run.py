@@ -27,6 +27,7 @@ from campaign.records import (
     INVALID,
     UNAVAILABLE,
     Arm,
+    ArmProbe,
     Decision,
     Edit,
     Evidence,
@@ -35,6 +36,7 @@ from campaign.records import (
     Probe,
     Round,
     Surroundings,
+    Trial,
     Verdict,
     to_json,
 )
@@ -72,13 +74,13 @@ def compose_arms(job: Job, ledger: Ledger) -> tuple[tuple[str, ...], Arm, Arm]:
     if hypothesis.name in names:
         raise BadInput(
             f"{hypothesis.name} is already in the accepted stack of campaign {job.campaign!r}",
-            remedy=f"campaign stack --campaign {job.campaign} --revert {hypothesis.name} --why '...', or campaign.name=NEW",
+            remedy=f"campaign stack --campaign {job.campaign} --revert {hypothesis.name} --why TEXT, or campaign.name=NEW",
         )
     for one in accepted:
         if one.name in hypothesis.conflicts or hypothesis.name in one.conflicts:
             raise BadInput(
                 f"{hypothesis.name} conflicts with {one.name}, which is in the accepted stack",
-                remedy=f"campaign stack --campaign {job.campaign} --revert {one.name} --why '...'",
+                remedy=f"campaign stack --campaign {job.campaign} --revert {one.name} --why TEXT",
             )
     missing = [name for name in hypothesis.requires if name not in names]
     if missing:
@@ -214,7 +216,7 @@ def _round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, progress: P
 def _note_that_they_do_not_fit(ledger: Ledger, measured: Round, progress: Progress) -> None:
     """Keep what the round measured side by side, and say why its processes now run one after another."""
     failed = next(trial for trial in measured.trials if trial.status == "out_of_memory")
-    text = f"{failed.arm} ran out of memory beside the other arm ({failed.message}): whole processes alternate from here on"
+    text = f"{failed.arm} ran out of memory beside the other arm ({failed.message}): from here on processes alternate"
     body = {"text": text, "round_id": measured.id, "raw": ledger.seal(measured.id) if measured.blocks else ""}
     ledger.append("note", f"{measured.id}-apart", body)
     progress.notice(text)
@@ -227,8 +229,9 @@ def _keep_log(ledger: Ledger, log: str) -> str:
 
 def _decide(ledger: Ledger, evidence: Evidence, verdict: Verdict) -> Decision:
     plan, probe = evidence.plan, evidence.probe
-    failed = [one.log for one in (*(probe.arms if probe else ()), *(t for r in evidence.rounds for t in r.trials))
-              if one.status not in ("ok", "interrupted") and one.log]  # fmt: skip
+    ended: list[ArmProbe | Trial] = [*(probe.arms if probe else ())]
+    ended += [trial for one in evidence.rounds for trial in one.trials]
+    failed = [one.log for one in ended if one.log and one.status not in ("ok", "interrupted")]
     decision = Decision(
         id=f"{plan.id}-decision",
         plan_id=plan.id,

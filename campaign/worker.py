@@ -36,7 +36,19 @@ from typing import Any, TextIO
 PR_SET_PDEATHSIG = 1
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
-WATCHED_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "OPENBLAS_", "TORCH", "PYTORCH_", "CUDA_", "NCCL_", "TRITON_", "LD_")
+WATCHED_VARIABLES = (
+    "OMP_",
+    "MKL_",
+    "KMP_",
+    "GOMP_",
+    "OPENBLAS_",
+    "TORCH",
+    "PYTORCH_",
+    "CUDA_",
+    "NCCL_",
+    "TRITON_",
+    "LD_",
+)
 
 
 class Worker:

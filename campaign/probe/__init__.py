@@ -55,7 +55,7 @@ def _counted_step(workload: Any) -> dict[str, float]:
 
 def _save_gradients(gradients: dict[str, Any], path: Path) -> str:
     digest = hashlib.sha256()
-    samples = {}
+    samples: dict[str, Any] = {}
     for name in sorted(gradients):
         flat = _array(gradients[name]).reshape(-1)
         digest.update(name.encode())

@@ -63,7 +63,7 @@ def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, 
         ("floor", _floor(decision)),
         ("machine", decision.machine_line),
         ("took", _took(decision)),
-        ("log", decision.log),
+        ("log", str(Path(ledger_file).parent / decision.log) if ledger_file and decision.log else decision.log),
         ("ledger", str(ledger_file) if ledger_file else ""),
     ]
     lines += [f"  {name:<10} {value}" for name, value in facts if value]

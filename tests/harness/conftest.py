@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.builders import PROJECT
 
 REPOSITORY = Path(__file__).resolve().parents[2]

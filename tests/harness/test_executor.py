@@ -7,12 +7,11 @@ import json
 import os
 
 import pytest
-from tests.builders import PROJECT, arm, hypothesis, plan, protocol
-
 
 from campaign.executor import TrialProcess, run_probe, run_round
 from campaign.executor.rounds import RoundRequest
 from campaign.records import ParityClaim, Surroundings
+from tests.builders import PROJECT, arm, hypothesis, plan, protocol
 
 
 @contextlib.contextmanager
@@ -141,9 +140,7 @@ def test_a_rounding_claim_probes_the_reference_and_the_exact_treatment(tmp_path)
 
 
 def test_a_failing_probe_stops_before_the_later_arms(tmp_path):
-    broken = plan(
-        treatment=arm("treatment", fault="raise"), hypothesis=hypothesis(parity=ParityClaim("rounding"))
-    )
+    broken = plan(treatment=arm("treatment", fault="raise"), hypothesis=hypothesis(parity=ParityClaim("rounding")))
     probes, _ = run_probe(broken, PROJECT, tmp_path, lambda text: None)
     assert set(probes) == {"control", "treatment"}
     assert probes["treatment"].status == "crashed"

@@ -27,7 +27,8 @@ def kinds(project, campaign="default"):
 
 
 def test_a_planted_gain_is_screened_confirmed_accepted_and_joins_the_stack(project, capsys):
-    assert main([*BASE, "hypothesis=no_sleep", "workload.sleep=0.05", "hypothesis.edit.overrides=['workload.sleep=0']"]) == 0
+    edit = "hypothesis.edit.overrides=['workload.sleep=0']"
+    assert main([*BASE, "hypothesis=no_sleep", "workload.sleep=0.05", edit]) == 0
     (decision,) = decisions(project)
     assert (decision.verdict.verdict, decision.verdict.valid_rounds) == ("accept", 4)
     assert decision.verdict.effect.rounds == 2

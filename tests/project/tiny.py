@@ -25,7 +25,21 @@ class UnavailableHere(RuntimeError):
 class Tiny:
     low_precision = "none"
 
-    def __init__(self, *, device="cpu", width=64, work=20, sleep=0.0, fault="", fault_step=1, scale=1.0, ballast=0, seed=0, alone=False, tensors=False):
+    def __init__(
+        self,
+        *,
+        device="cpu",
+        width=64,
+        work=20,
+        sleep=0.0,
+        fault="",
+        fault_step=1,
+        scale=1.0,
+        ballast=0,
+        seed=0,
+        alone=False,
+        tensors=False,
+    ):
         if fault == "unavailable":
             raise UnavailableHere(UnavailableHere.reason)
         if alone:

@@ -42,7 +42,7 @@ def test_an_accept_says_everything_it_rests_on(ledger):
     timed = 2 * sum(1 + math.exp(log) for log in (*written.SCREEN, *written.CONFIRM))
     assert said["took"] == f"1 min 20 s, of which {timed:.2f} s timed (43 %)"
     assert said["ledger"] == str(ledger.store.path)
-    assert said["next"] == "campaign stack"
+    assert said["next"] == "see what is accepted so far: campaign stack --campaign demo"
 
 
 def test_tokens_a_second_are_not_shown_for_cpu_time(ledger):
