@@ -1,8 +1,8 @@
 """`campaign ledger` on 1,000 decisions against `python -c pass`: at most 8 times its wall time is wanted.
 
 The ledger holds, as a real campaign's would, a registered plan, 8 rounds of 2 trials and a decision for each of the
-1,000. Both commands run in turn, in random order; the table shows medians of wall time and the median of their paired
-ratios.
+1,000. The commands run in turn, in random order; the table shows medians of wall time and the median of their paired
+ratios. The first listing after the ledger changed reads it; later ones take the view that the first one kept.
 
     python benchmarks/ledger_listing.py --repeats 15
 """
@@ -10,6 +10,7 @@ ratios.
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import random
 import statistics
@@ -20,10 +21,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import campaign
 from campaign.ledger import open_ledger
 from campaign.records import Decision, Effect, Memory, MemoryChange, Plan, Round, Surroundings, Trial, Verdict, to_json
 from tests.builders import plan
 
+PASS, FIRST, AGAIN = "python -c pass", "campaign ledger, the ledger just changed", "campaign ledger"
 DECISIONS = 1000
 ROUNDS = 8
 
@@ -92,22 +95,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         lines, size = fill(root)
-        sides = {
-            "python -c pass": [sys.executable, "-c", "pass"],
-            "campaign ledger": [sys.executable, "-m", "campaign", "ledger", "--campaign", "many"],
-        }
+        listing = [sys.executable, "-m", "campaign", "ledger", "--campaign", "many"]
+        sides = {PASS: [sys.executable, "-c", "pass"], FIRST: listing, AGAIN: listing}
         taken: dict[str, list[float]] = {side: [] for side in sides}
-        for side in sides:
-            seconds(sides[side], root)
+        compileall.compile_dir(campaign.__path__[0], quiet=1)  # as an installation does
         for _ in range(given.repeats):
-            for side in rng.sample(list(sides), 2):
+            for side in rng.sample(list(sides), len(sides)):
+                if side == FIRST:
+                    (root / "runs" / "many" / ".listing.json").unlink(missing_ok=True)
+                else:
+                    seconds(sides[side], root)  # AGAIN finds the view; PASS is as warm as the others
                 taken[side].append(seconds(sides[side], root))
-    ratios = [a / b for a, b in zip(taken["campaign ledger"], taken["python -c pass"], strict=True)]
     print(f"{DECISIONS} decisions, {lines} lines, {size / 2**20:.1f} MiB\n")
     print("| command | median ms | ratio, median | repeats |\n|---|---|---|---|")
-    print(f"| python -c pass | {1e3 * statistics.median(taken['python -c pass']):.1f} | 1 | {given.repeats} |")
-    listing = 1e3 * statistics.median(taken["campaign ledger"])
-    print(f"| campaign ledger | {listing:.1f} | {statistics.median(ratios):.2f} | {given.repeats} |")
+    for side in sides:
+        ratios = [a / b for a, b in zip(taken[side], taken[PASS], strict=True)]
+        milliseconds = 1e3 * statistics.median(taken[side])
+        print(f"| {side} | {milliseconds:.1f} | {statistics.median(ratios):.2f} | {given.repeats} |")
 
 
 if __name__ == "__main__":

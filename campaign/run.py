@@ -74,7 +74,7 @@ def compose_arms(job: Job, ledger: Ledger) -> tuple[tuple[str, ...], Arm, Arm]:
     if hypothesis.name in names:
         raise BadInput(
             f"{hypothesis.name} is already in the accepted stack of campaign {job.campaign!r}",
-            remedy=f"campaign stack --campaign {job.campaign} --revert {hypothesis.name} --why TEXT, or campaign.name=NEW",
+            remedy=f"campaign stack --campaign {job.campaign} --revert {hypothesis.name} --why TEXT",
         )
     for one in accepted:
         if one.name in hypothesis.conflicts or hypothesis.name in one.conflicts:

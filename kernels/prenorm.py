@@ -53,8 +53,7 @@ def cpu(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor
 
     Raises Unavailable without a C++ compiler, TypeError for another dtype, ValueError for another device or shape.
     """
-    y, h, _ = prenorm_cpu(x, residual, weight, eps)
-    return y, h
+    return prenorm_cpu(x, residual, weight, eps)
 
 
 def triton(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -73,8 +72,7 @@ def triton(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Ten
         ) from error
     if not x.is_cuda:
         prenorm_triton.require_device()
-    y, h, _ = prenorm_triton.prenorm_triton(x, residual, weight, eps)
-    return y, h
+    return prenorm_triton.prenorm_triton(x, residual, weight, eps)
 
 
 Prenorm = Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]

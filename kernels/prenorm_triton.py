@@ -22,7 +22,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.errors import Unavailable
-from kernels.prenorm_ops import Accepts, register
+from kernels.prenorm_ops import Accepts, empty_outputs, past_the_norm, register
 
 # A row stays in the registers of one program, and 1,024 threads with more than 8 elements each would spill them.
 WIDEST = 8192
@@ -145,58 +145,59 @@ def _programs(device: torch.device) -> int:
     return 2 * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
 
 
-def _forward_rows(
-    x_ND: Tensor, residual_ND: Tensor, weight_D: Tensor, eps: float, y_ND: Tensor, h_ND: Tensor, rstd_N: Tensor
-) -> None:
-    width = weight_D.numel()
-    block, warps = block_of(width)
-    grid = (rstd_N.numel(),)
-    prenorm_forward[grid](x_ND, residual_ND, weight_D, y_ND, h_ND, rstd_N, eps, width, BLOCK=block, num_warps=warps)
+def _forward(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    _ACCEPTS.check(x, {"residual": residual}, weight)
+    _ACCEPTS.check_eps(eps)
+    x, residual, weight = x.contiguous(), residual.contiguous(), weight.contiguous()
+    y, h, rstd_N = empty_outputs(x)
+    rows, width = rstd_N.numel(), weight.numel()
+    if rows:
+        block, warps = block_of(width)
+        prenorm_forward[(rows,)](x, residual, weight, y, h, rstd_N, eps, width, BLOCK=block, num_warps=warps)
+    return y, h, rstd_N
 
 
-def _backward_rows(
-    grad_y_ND: Tensor,
-    grad_h_ND: Tensor | None,
-    h_ND: Tensor,
-    weight_D: Tensor,
-    rstd_N: Tensor,
-    grad_input_ND: Tensor,
-    grad_weight_D: Tensor,
-) -> None:
-    rows, width = rstd_N.numel(), weight_D.numel()
+def _backward(
+    grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor]:
+    _ACCEPTS.check(h, {"grad_y": grad_y, "grad_h": grad_h}, weight)
+    _ACCEPTS.check_rstd(rstd, h)
+    rows, width = rstd.numel(), weight.numel()
+    if grad_y is None or not rows:
+        return past_the_norm(grad_h, h, weight)
+    grad_y, h, weight, rstd = grad_y.contiguous(), h.contiguous(), weight.contiguous(), rstd.contiguous()
+    grad_input = torch.empty_like(h)
     block, warps = block_of(width)
-    programs = min(rows, _programs(h_ND.device))
-    partials_PD = torch.empty((programs, width), dtype=torch.float32, device=h_ND.device)
+    programs = min(rows, _programs(h.device))
+    partials_PD = torch.empty((programs, width), dtype=torch.float32, device=h.device)
     prenorm_backward[(programs,)](
-        grad_y_ND,
-        grad_y_ND if grad_h_ND is None else grad_h_ND,
-        h_ND,
-        weight_D,
-        rstd_N,
-        grad_input_ND,
+        grad_y,
+        grad_y if grad_h is None else grad_h.contiguous(),
+        h,
+        weight,
+        rstd,
+        grad_input,
         partials_PD,
         rows,
         width,
-        HAS_GRAD_H=grad_h_ND is not None,
+        HAS_GRAD_H=grad_h is not None,
         BLOCK=block,
         num_warps=warps,
     )
-    grad_weight_D.copy_(partials_PD.sum(dim=0))
+    return grad_input, partials_PD.sum(dim=0).to(weight.dtype)
 
 
 # Whether Triton was told to interpret its kernels (TRITON_INTERPRET=1), so that they run on CPU tensors.
 INTERPRETED = not isinstance(prenorm_forward, triton.JITFunction)
 
-prenorm_triton = register(
-    Accepts(
-        name="prenorm_triton",
-        dtypes=(torch.float32, torch.bfloat16),
-        devices=("cuda", "cpu") if INTERPRETED else ("cuda",),
-        widest=WIDEST,
-    ),
-    _forward_rows,
-    _backward_rows,
+_ACCEPTS = Accepts(
+    name="prenorm_triton",
+    dtypes=(torch.float32, torch.bfloat16),
+    devices=("cuda", "cpu") if INTERPRETED else ("cuda",),
+    widest=WIDEST,
 )
+
+prenorm_triton = register(_ACCEPTS, _forward, _backward)
 
 
 def require_device() -> None:

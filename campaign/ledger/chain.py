@@ -19,6 +19,14 @@ def newer(place: str, number: int, error: NewerSchema) -> LedgerDamaged:
     return damage
 
 
+class Misplaced(LedgerDamaged):
+    """Line `number` says that it is line `says`: somewhere before it a newline or a line went missing, or came."""
+
+    def __init__(self, place: str, number: int, says: int) -> None:
+        why = f"it was written as line {says}: before it a newline is missing, or lines were taken out or put in"
+        super().__init__(place, number, why)
+
+
 def _flaw(line: bytes) -> str:
     """Why `line` does not look like one entry from its first and last bytes; empty when it does."""
     if line.endswith(CARRIAGE):
@@ -80,6 +88,8 @@ def chained(data: bytes, place: str, start: int, number: int, prev: str) -> Iter
                 f"line {number} was chained to other bytes: this line was changed after it was written, "
                 f"or lines between it and line {number} were taken out",
             )
+        if value["line"] != number:
+            raise Misplaced(place, number, value["line"])
         yield number, line, value
         prev = digest(line)
         number += 1
@@ -90,28 +100,32 @@ def pick(
 ) -> tuple[list[tuple[int, bytes]], str]:
     """(line number, bytes) of the lines of `kinds` that hold `mention`, and what is wrong with a torn last line.
 
-    No line is parsed: of every line only the first and last bytes are looked at, and that it holds one entry. Raises
-    LedgerDamaged for a line before the last that fails that.
+    Of a line that is not picked only the first and last bytes are looked at. Two lines that a lost newline made one
+    are noticed by the number that the next picked line, or the file's last one, was written with. Raises
+    LedgerDamaged for a line before the last that fails this.
     """
     starts = (START,) if kinds is None else tuple(START + kind.encode() + b'"' for kind in kinds)
     picked = []
     flawed = number = 0
-    for line in lines:
-        number += 1
+    line = b""
+    for number, line in enumerate(lines, 1):
         if flawed:
             break
-        if not (line.startswith(START) and line.endswith(END)) or FUSED in line:
+        if line.startswith(starts) and line.endswith(END):
+            if mention in line:
+                picked.append((number, line))
+        elif not (line.startswith(START) and line.endswith(END)):
             flawed, flaw = number, _flaw(line)
-        elif line.startswith(starts) and mention in line:
-            picked.append((number, line))
     if flawed and (number > flawed or line.endswith(CARRIAGE)):
         raise LedgerDamaged(place, flawed, flaw)
-    if picked and picked[-1][0] == number:
-        try:
-            decode(picked[-1][1])
-        except Unreadable as error:
-            picked.pop()
-            return picked, str(error)
-        except NewerSchema:
-            pass  # not torn; refused by its number when it is read
-    return picked, flaw if flawed else ""
+    if flawed or not number:
+        return picked, flaw if flawed else ""
+    try:
+        says = decode(line)["line"]
+    except Unreadable as error:
+        return [one for one in picked if one[0] != number], str(error)
+    except NewerSchema:
+        return picked, ""  # not torn; refused by its number when it is read
+    if says != number:
+        raise Misplaced(place, number, says)
+    return picked, ""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from campaign.errors import BadInput, CampaignError, LedgerDamaged
-from campaign.ledger.chain import before_torn_tail, chained, newer, pick
+from campaign.ledger.chain import Misplaced, before_torn_tail, chained, newer, pick
 from campaign.ledger.entry import (
     GENESIS,
     Entry,
@@ -21,6 +21,7 @@ from campaign.ledger.entry import (
     Stamp,
     Unreadable,
     decode,
+    decode_many,
     digest,
     encode,
     flaw_in_id,
@@ -30,6 +31,7 @@ from campaign.ledger.entry import (
 )
 
 _READ_BYTES = 256 * 1024  # twice as fast as the default on a ledger of 50 MB
+_DECODED_AT_ONCE = 250
 KINDS = frozenset(("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked"))
 
 
@@ -71,7 +73,7 @@ class Journal:
             raise BadInput(f"ledger id {id!r}: {flaw}")
         moment = now()
         try:
-            encode(kind, id, GENESIS, moment, stamp, body)
+            encode(kind, id, 0, GENESIS, moment, stamp, body)
         except (ValueError, TypeError) as error:
             place = not_finite(body)
             why = f"{place} is NaN or infinite, which JSON cannot hold; write null" if place else str(error)
@@ -81,7 +83,7 @@ class Journal:
                 self._sound(file)
             if (kind, id) in self._known:
                 return self._repeated(file, kind, id, body)
-            line = encode(kind, id, self._prev, moment, stamp, body)
+            line = encode(kind, id, self._lines + 1, self._prev, moment, stamp, body)
             _write(file, self.path, line, self._size)
             value = decode(line)
             self._add(line, value)
@@ -91,6 +93,14 @@ class Journal:
     def entries(self, kinds: Collection[str] | None = None, verify: bool = True, plan: str = "") -> Iterator[Entry]:
         """See `store.Store.entries`. With verify=False only the asked-for lines are parsed; of the others only
         their first and last bytes are looked at."""
+        try:
+            yield from self._entries(kinds, verify, plan)
+        except Misplaced:
+            for _ in Journal(self.path)._entries(None, True, ""):
+                pass  # the check of every line raises at the one that is damaged
+            raise
+
+    def _entries(self, kinds: Collection[str] | None, verify: bool, plan: str) -> Iterator[Entry]:
         try:
             with open(self.path, "rb", buffering=_READ_BYTES) as file:
                 fcntl.flock(file, fcntl.LOCK_SH)
@@ -106,15 +116,23 @@ class Journal:
             return
         except OSError as error:
             raise _refused(self.path, "read", error) from error
-        for number, line in picked:
-            try:
-                value = decode(line)
-            except Unreadable as error:
-                raise LedgerDamaged(self.place, number, str(error)) from error
-            except NewerSchema as error:
-                raise newer(self.place, number, error) from error
-            if (kinds is None or value["kind"] in kinds) and (not plan or _plan_of(value) == plan):
-                yield to_entry(value, number)
+        for start in range(0, len(picked), _DECODED_AT_ONCE):
+            some = picked[start : start + _DECODED_AT_ONCE]
+            values = decode_many([line for _, line in some])
+            for place, (number, line) in enumerate(some):
+                value = values[place] if values else self._decoded(number, line)
+                if value["line"] != number:
+                    raise Misplaced(self.place, number, value["line"])
+                if (kinds is None or value["kind"] in kinds) and (not plan or _plan_of(value) == plan):
+                    yield to_entry(value, number)
+
+    def _decoded(self, number: int, line: bytes) -> dict:
+        try:
+            return decode(line)
+        except Unreadable as error:
+            raise LedgerDamaged(self.place, number, str(error)) from error
+        except NewerSchema as error:
+            raise newer(self.place, number, error) from error
 
     def _note_torn(self, why: str) -> None:
         if why:
@@ -190,7 +208,7 @@ class Journal:
     def _repeated(self, file: int, kind: str, id: str, body: dict) -> Entry:
         number, start, stop = self._known[kind, id]
         first = decode(os.pread(file, stop - start, start))
-        same = decode(encode(kind, id, GENESIS, "", Stamp(), body))["body"]
+        same = decode(encode(kind, id, 0, GENESIS, "", Stamp(), body))["body"]
         if first["body"] != same:
             changed = sorted(k for k in {*first["body"], *same} if first["body"].get(k) != same.get(k))
             raise BadInput(

@@ -27,7 +27,15 @@ COLOURS = {"accept": "green", "reject": "red", "inconclusive": "yellow", "invali
 def rows(ledger: Ledger) -> list[dict[str, Any]]:
     """One dict a decision, in order. Ratios are control/treatment seconds, memory is treatment minus control bytes;
     what was not measured is None. Raises LedgerDamaged."""
-    return [row(body, body["revoked"]) for body in ledger.decision_rows()]
+    from campaign.ledger.view import View
+
+    view = View(ledger.file, "listing")
+    kept = view.get()
+    if kept is None:
+        kept = [row(body, body["revoked"]) for body in ledger.decision_rows()]
+        if not ledger.notices:  # a torn tail must be reported every time
+            view.keep(kept)
+    return kept
 
 
 def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:

@@ -28,9 +28,9 @@ def test_its_schema_and_kinds_are_those_of_the_records() -> None:
 def test_a_line_has_its_keys_in_the_documented_order(path: Path) -> None:
     filled(path, 1)
     (line,) = lines(path)
-    assert line.startswith(b'{"kind":"trial","id":"e1","prev":"' + b"0" * 64 + b'","schema":1,"time":"')
+    assert line.startswith(b'{"kind":"trial","line":1,"id":"e1","prev":"' + b"0" * 64 + b'","schema":1,"time":"')
     assert list(json.loads(line)) == [
-        "kind", "id", "prev", "schema", "time", "host", "fingerprint", "commit", "patch", "body",
+        "kind", "line", "id", "prev", "schema", "time", "host", "fingerprint", "commit", "patch", "body",
     ]  # fmt: skip
 
 
@@ -150,6 +150,7 @@ def test_a_newer_schema_in_the_last_line_is_refused_not_cut(path: Path) -> None:
 def test_an_id_written_twice_by_other_hands_is_refused(path: Path) -> None:
     filled(path, 2)
     last = json.loads(lines(path)[1])
+    last["line"] = 3
     last["prev"] = hashlib.sha256(lines(path)[1]).hexdigest()
     with path.open("ab") as file:
         file.write(json.dumps(last, separators=(",", ":")).encode() + b"\n")

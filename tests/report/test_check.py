@@ -26,7 +26,7 @@ def rewritten(ledger, change):
     for text in ledger.store.path.read_text().splitlines():
         line = json.loads(text)
         change(line)
-        line["prev"] = prev
+        line["line"], line["prev"] = len(lines) + 1, prev
         raw = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         prev = hashlib.sha256(raw).hexdigest()
         lines.append(raw)
