@@ -70,8 +70,10 @@ def digest(line: bytes) -> str:
 
 
 def encode(kind: str, id: str, number: int, prev: str, moment: str, stamp: Stamp, body: dict) -> bytes:
-    """The bytes of line `number` (1-based) with its newline, ASCII only. Raises ValueError for NaN or infinity, TypeError for a value
-    that JSON has no form for."""
+    """The bytes of line `number` (1-based) with its newline, ASCII only.
+
+    Raises ValueError for NaN or infinity, TypeError for a value that JSON has no form for.
+    """
     line = {
         "kind": kind,
         "line": number,
