@@ -1,8 +1,8 @@
 """What the compiled implementations of `kernels.prenorm` share: argument checks, op registration, autograd.
 
-A call at 128 x 96 spends 3 us in the C++ kernel, so every layer of Python around it counts. What `register` returns
-therefore goes straight to the autograd function, or past autograd where no gradient is recorded, and enters the
-dispatcher once; `torch.library.custom_op` and `register_autograd` would enter it twice and cost more than they run.
+A call at 128 x 96 spends 3 us in the C++ kernel, so every layer around it counts. `torch.library.custom_op` and
+`register_autograd` enter the dispatcher twice a call and cost more than the kernel saves. The functions that `register`
+returns reach it directly instead, and go through the dispatcher only where somebody is there to see the op.
 
 Shape suffixes: N rows (all leading dimensions flattened), D width.
 """
@@ -19,8 +19,12 @@ from torch.autograd.function import once_differentiable
 
 _LIBRARY = torch.library.Library("kernels", "FRAGMENT")
 
-# Inside it an op starts below its autograd kernel. torch.library uses the same guard in what it generates.
+# Inside it an op starts below its autograd kernel. torch.library puts the same guard into what it generates.
 _below_autograd = torch._C._AutoDispatchBelowAutograd
+# How many TorchDispatchModes are active, those of fake tensors and of tracing among them.
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+# Any other type of tensor may want to see the op too.
+_PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
 # (x, residual, weight, eps) -> (y, h, rstd_N), all of them new, contiguous tensors.
 Forward = Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor, Tensor]]
@@ -102,12 +106,12 @@ def past_the_norm(grad_h: Tensor | None, h: Tensor, weight: Tensor) -> tuple[Ten
 
 
 def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Registers the ops of one implementation, with fakes and autograd, and returns (x, residual, weight, eps) -> (y, h).
+    """Registers the ops of one implementation, with fakes and autograd, and returns what calls them.
 
     `kernels::<name>` maps (x, residual, weight, eps) to (y, h, rstd_N); rstd_N is float32 and not differentiable.
-    `kernels::<name>_backward` maps (grad_y, grad_h, h, weight, rstd_N) to (grad_input, grad_weight).
-    `forward` and `backward` check what they are given, since both ops can be called by anyone. The gradients cannot be
-    differentiated again.
+    `kernels::<name>_backward` maps (grad_y, grad_h, h, weight, rstd_N) to (grad_input, grad_weight). `forward` and
+    `backward` must check all they are given, since anyone can call the ops. The returned function maps (x, residual,
+    weight, eps) to (y, h). A second derivative is an error.
     """
     backward_name = f"{accepts.name}_backward"
     for name, arguments, results, implementation in (
@@ -133,18 +137,24 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
     ) -> tuple[Tensor, Tensor]:
         return torch.empty_like(h.contiguous()), torch.empty_like(weight.contiguous())
 
-    def keep(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    def run(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+        if type(x) in _PLAIN and type(residual) in _PLAIN and type(weight) in _PLAIN and not _dispatch_modes():
+            return forward(x, residual, weight, eps)
         with _below_autograd():
-            y, h, rstd = operator(x, residual, weight, eps)
-        ctx.save_for_backward(h, weight, rstd)
-        # An output that nothing used then arrives as None, and the kernel skips its bytes.
-        ctx.set_materialize_grads(False)
-        return y, h, rstd
+            return operator(x, residual, weight, eps)
+
+    def run_backward(
+        grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, rstd: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if type(grad_y) in _PLAIN and type(grad_h) in _PLAIN and type(h) in _PLAIN and not _dispatch_modes():
+            return backward(grad_y, grad_h, h, weight, rstd)
+        return backward_operator(grad_y, grad_h, h, weight, rstd)
 
     def gradients(ctx: Any, grad_y: Tensor | None, grad_h: Tensor | None) -> tuple[Tensor | None, ...]:
         if grad_y is None and grad_h is None:
             return None, None, None, None
-        grad_input, grad_weight = backward_operator(grad_y, grad_h, *ctx.saved_tensors)
+        h, weight, rstd = ctx.saved_tensors
+        grad_input, grad_weight = run_backward(grad_y, grad_h, h, weight, rstd)
         # h = x + residual, so both have the same gradient.
         return grad_input, grad_input, grad_weight, None
 
@@ -153,7 +163,10 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
     class Prenorm(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
-            y, h, _ = keep(ctx, x, residual, weight, eps)
+            y, h, rstd = run(x, residual, weight, eps)
+            ctx.save_for_backward(h, weight, rstd)
+            # An output that nothing used then arrives as None, and the kernel skips its bytes.
+            ctx.set_materialize_grads(False)
             return y, h
 
         @staticmethod
@@ -162,19 +175,20 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
             return (gradients_once if torch.is_grad_enabled() else gradients)(ctx, grads[0], grads[1])
 
     class PrenormWithRstd(Prenorm):
-        """For callers of the op itself: a third output costs more than the dispatch of the op."""
+        """For callers of the op itself: wrapping a third output costs as much as all the checks."""
 
         @staticmethod
         def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
-            y, h, rstd = keep(ctx, x, residual, weight, eps)
+            y, h, rstd = run(x, residual, weight, eps)
+            ctx.save_for_backward(h, weight, rstd)
             ctx.mark_non_differentiable(rstd)
+            ctx.set_materialize_grads(False)
             return y, h, rstd
 
     def autograd(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
         if torch.is_grad_enabled() and (x.requires_grad or residual.requires_grad or weight.requires_grad):
             return PrenormWithRstd.apply(x, residual, weight, eps)
-        with _below_autograd():
-            return operator(x, residual, weight, eps)
+        return run(x, residual, weight, eps)
 
     torch.library.register_fake(operator, forward_fake, lib=_LIBRARY)
     torch.library.register_fake(backward_operator, backward_fake, lib=_LIBRARY)
@@ -186,8 +200,7 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
             return y, h
         if torch.is_grad_enabled():
             return Prenorm.apply(x, residual, weight, eps)
-        with _below_autograd():
-            y, h, _ = operator(x, residual, weight, eps)
+        y, h, _ = run(x, residual, weight, eps)
         return y, h
 
     return call

@@ -179,7 +179,8 @@ def _ui(given: argparse.Namespace) -> int:
     root = project_root()
     campaign_folder(root, given.campaign)
     if given.print_command or given.json:
-        command = tracking.ui_command(root, given.campaign, given.host, given.port)
+        switches = [f"{name}={value}" for name, value in tracking.SWITCHES.items()]
+        command = ["env", *switches, *tracking.ui_command(root, given.campaign, given.host, given.port)]
         url = tracking.ui_url(root, given.campaign, given.host, given.port)
         print(json.dumps({"command": command, "url": url}) if given.json else shlex.join(command))
         return EXIT_DECIDED

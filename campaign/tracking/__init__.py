@@ -7,6 +7,6 @@ Read in this order: `mirror` (what is written, and when), `mapping` (a decision 
 
 from campaign.tracking.mirror import reconcile, sync
 from campaign.tracking.review import ui_url
-from campaign.tracking.server import serve, ui_command, ui_environment
+from campaign.tracking.server import SWITCHES, serve, ui_command, ui_environment
 
-__all__ = ["reconcile", "serve", "sync", "ui_command", "ui_environment", "ui_url"]
+__all__ = ["SWITCHES", "reconcile", "serve", "sync", "ui_command", "ui_environment", "ui_url"]

@@ -46,10 +46,12 @@ def ui_command(root: Path, campaign: str, host: str = "127.0.0.1", port: int = 5
     ]
 
 
+SWITCHES = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+
+
 def ui_environment() -> dict[str, str]:
     """This process's environment without what would point the server elsewhere, no telemetry, no job runners."""
-    kept = {key: value for key, value in os.environ.items() if key not in _REDIRECTING}
-    return kept | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    return {key: value for key, value in os.environ.items() if key not in _REDIRECTING} | SWITCHES
 
 
 def serve(
