@@ -66,6 +66,7 @@ class Worker:
             config = getattr(workload_class, request["variant"])(config)
         self.workload = workload_class(**config)
         facts = self.workload.facts()
+        self.settle(request)  # what was imported outlives the trial; collecting it after each step would take longer
         return {
             "facts": facts,
             "device": self.workload.device,
