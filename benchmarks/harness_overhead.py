@@ -1,10 +1,13 @@
 """Seconds a step inside the protocol against the same steps in a bare loop: at most 1.01 is wanted.
 
-Two processes of the reference workload run the same arm, pinned to one core as in a round. Each repeat times STEPS
-steps as the protocol does (one-step blocks, the two processes taking turns over their pipes) and STEPS steps of the
-same two processes in bare loops (one command, one pair of clock readings), in random order. The ratio of the two is
-taken per repeat; the table shows the median with its 95 % bootstrap interval. What lies between two blocks (the
-hand-over, untimed by the protocol) is shown apart.
+The protocol's side is two of its worker processes, each running the same arm and pinned to one core as in a round: they
+take turns over their pipes, STEPS one-step blocks each. The bare side is one process of `bare_loop.py`, which knows
+nothing of `campaign`: 2 * STEPS steps in a `for` loop, on the same core, with the collector on. One side steps at a
+time, in random order in each repeat; the ratio of seconds a step is taken per repeat, and the table shows the median
+with its 95 % bootstrap interval. What lies between two blocks (the hand-over, untimed by the protocol) is shown apart.
+
+The worker tells glibc to keep freed pages, which makes the step itself faster. That is no part of the harness's cost,
+so the bare process gets the same two thresholds, through MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_.
 
     python benchmarks/harness_overhead.py --repeats 20
 """
@@ -12,12 +15,16 @@ hand-over, untimed by the protocol) is shown apart.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 import numpy
 from scipy.stats import bootstrap
@@ -25,22 +32,60 @@ from scipy.stats import bootstrap
 from campaign.config import load
 from campaign.executor import TrialProcess
 from campaign.executor.process import build_request
+from campaign.records import Arm
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = 20
 DEADLINE = 120.0
+THRESHOLDS = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "2147483647"}
 
 
-def in_turns(processes: list[TrialProcess], clock: str) -> tuple[float, float]:
-    """(seconds in blocks, wall seconds from the first block's start to the last one's end) for STEPS steps each."""
+class BareLoop:
+    """A process of `bare_loop.py` that has built `arm`, pinned to `cores`."""
+
+    def __init__(self, arm: Arm, cores: Sequence[int]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(ROOT / "benchmarks" / "bare_loop.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **arm.environment, **THRESHOLDS},
+            text=True,
+        )
+        answer = self._ask(json.dumps({"root": str(ROOT), "target": arm.target, "config": arm.config}))
+        if answer != "ready":
+            raise SystemExit(f"bare_loop.py did not build the workload: {answer or 'see its traceback above'}")
+        for thread in os.listdir(f"/proc/{self._process.pid}/task"):
+            os.sched_setaffinity(int(thread), cores)
+
+    def run(self, steps: int) -> tuple[float, float]:
+        """(wall seconds, CPU seconds) of `steps` steps."""
+        wall, cpu = map(float, self._ask(str(steps)).split())
+        return wall, cpu
+
+    def _ask(self, line: str) -> str:
+        commands, answers = self._process.stdin, self._process.stdout
+        assert commands is not None and answers is not None
+        commands.write(f"{line}\n")
+        commands.flush()
+        return answers.readline().strip()
+
+    def __enter__(self) -> BareLoop:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def in_turns(processes: Sequence[TrialProcess]) -> tuple[float, float, float]:
+    """(wall seconds in blocks, CPU seconds in blocks, wall seconds from the first block's start to the last one's end)
+    of STEPS one-step blocks of each process."""
     begun = time.perf_counter()
     blocks = [one.ask("block", DEADLINE, steps=1) for _ in range(STEPS) for one in processes]
-    return sum(block[f"{clock}_seconds"] for block in blocks), time.perf_counter() - begun
-
-
-def bare(processes: list[TrialProcess], clock: str) -> float:
-    """Seconds of STEPS steps in a row in each process."""
-    return sum(one.ask("block", DEADLINE, steps=STEPS)[f"{clock}_seconds"] for one in processes)
+    whole = time.perf_counter() - begun
+    return sum(block["wall_seconds"] for block in blocks), sum(block["cpu_seconds"] for block in blocks), whole
 
 
 def main() -> None:
@@ -48,34 +93,34 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     given = parser.parse_args()
     arm = load(ROOT, []).arm("control", "root", [])
+    cores = sorted(os.sched_getaffinity(0))[-1:]
     rng = random.Random(1)
-    rows: dict[str, list[float]] = {"wall": [], "cpu": []}
-    between = []
+    ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
+    between, steps = [], 2 * STEPS
     with tempfile.TemporaryDirectory() as logs:
         with TrialProcess(arm, Path(logs) / "a") as first, TrialProcess(arm, Path(logs) / "b") as second:
-            processes = [first, second]
-            for one in processes:
+            for one in (first, second):
                 one.ask("build", DEADLINE, **build_request(arm, ROOT, "", {}))
-                one.ask("pin", DEADLINE, cores=sorted(os.sched_getaffinity(0))[-1:])
+                one.ask("pin", DEADLINE, cores=cores)
                 one.ask("block", DEADLINE, steps=STEPS)
                 one.ask("settle", DEADLINE)
-            for repeat in range(given.repeats):
-                for clock in rows:
-                    taken = {}
+            with BareLoop(arm, cores) as bare:
+                bare.run(STEPS)
+                for repeat in range(given.repeats):
                     for side in rng.sample(["turns", "bare"], 2):
                         if side == "turns":
-                            taken[side], whole = in_turns(processes, clock)
-                            if clock == "wall":
-                                between.append((whole - taken[side]) / (2 * STEPS))
+                            wall, cpu, whole = in_turns((first, second))
+                            between.append((whole - wall) / steps)
                         else:
-                            taken[side] = bare(processes, clock)
-                    rows[clock].append(taken["turns"] / taken["bare"])
-                print(f"repeat {repeat + 1} of {given.repeats}", file=sys.stderr)
+                            bare_wall, bare_cpu = bare.run(steps)
+                    ratios["wall"].append(wall / bare_wall)
+                    ratios["cpu"].append(cpu / bare_cpu)
+                    print(f"repeat {repeat + 1} of {given.repeats}", file=sys.stderr)
     print("| seconds a step, protocol / bare loop | median | 95 % interval | repeats |")
     print("|---|---|---|---|")
-    for clock, ratios in rows.items():
-        low, high = bootstrap((numpy.array(ratios),), numpy.median, rng=1).confidence_interval
-        print(f"| {clock} | {numpy.median(ratios):.4f} | [{low:.4f}, {high:.4f}] | {len(ratios)} |")
+    for clock, found in ratios.items():
+        low, high = bootstrap((numpy.array(found),), numpy.median, rng=1).confidence_interval
+        print(f"| {clock} | {numpy.median(found):.4f} | [{low:.4f}, {high:.4f}] | {len(found)} |")
     print(f"\nbetween two blocks, outside the timed part: {1e6 * float(numpy.median(between)):.0f} us")
 
 

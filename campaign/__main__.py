@@ -1,7 +1,6 @@
 """`python -m campaign` is `campaign`."""
 
-import sys
+from campaign.cli import entry
 
-from campaign.cli import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    entry()

@@ -19,7 +19,6 @@ from scipy.stats import kendalltau, theilslopes, ttest_ind
 from campaign.effects import pair_logs, readable, seconds_per_token
 from campaign.records import Plan, Round, Trial
 
-STEAL_LIMIT = 0.05
 PAIRS_FOR_TESTS = 8  # fewer say nothing about order or trend
 ROUNDING = 1e-12  # a scatter of logs below it is arithmetic, not measurement
 HARMLESS_THROTTLES = ("powercap", "idle", "clockssetting", "syncboost", "displayclock")
@@ -176,11 +175,11 @@ def _surroundings(one: Round, plan: Plan) -> list[Fault]:
                 f"let it cool, or lock its clocks (nvidia-smi -pm 1; nvidia-smi -lgc MHZ), then: {plan.command}",
             )
         )
-    if plan.device == "cpu" and seen.steal is not None and seen.steal > STEAL_LIMIT:
+    if plan.device == "cpu" and seen.steal is not None and seen.steal > plan.protocol.steal_limit:
         found.append(
             Fault(
                 "steal",
-                f"the hypervisor took {seen.steal:.0%} of the window; the limit is {STEAL_LIMIT:.0%}",
+                f"the hypervisor took {seen.steal:.0%} of the window; the limit is {plan.protocol.steal_limit:.0%}",
                 f"use a machine that is not shared, or a quieter hour, and run again: {plan.command}",
             )
         )

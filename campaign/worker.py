@@ -4,7 +4,8 @@
 answers each with one JSON object on the second. Standard output and error belong to the workload and go to the
 trial's log. The parent never holds a device context; this process never reads a clock except in `timing`.
 
-    build   {root, target, config, variant, excluded}   imports the workload, builds it, says what it is
+    build   {root, target, config, variant, excluded, probing}
+                                                         imports the workload, builds it, says what it is
     pin     {cores}                                      CPU affinity, after the imports
     settle  {}                                           collects and freezes garbage after warm-up
     block   {steps}                                      one timed block
@@ -56,6 +57,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.workload: Any = None
+        self.captured: dict[str, float] = {}
 
     def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
         sys.path.insert(0, request["root"])
@@ -64,7 +66,13 @@ class Worker:
         config = dict(request["config"])
         if request["variant"]:
             config = getattr(workload_class, request["variant"])(config)
-        self.workload = workload_class(**config)
+        if request["probing"] and str(config.get("device", "")).startswith("cuda"):
+            # A captured graph dispatches its operators once, while it is built.
+            from campaign.probe.operators import counted
+
+            self.workload, self.captured = counted(lambda: workload_class(**config))
+        else:
+            self.workload = workload_class(**config)
         facts = self.workload.facts()
         self.settle(request)  # what was imported outlives the trial; collecting it after each step would take longer
         return {
@@ -103,7 +111,7 @@ class Worker:
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.probe import probe_workload
 
-        return probe_workload(self.workload, request["steps"], Path(request["gradients"]))
+        return probe_workload(self.workload, request["steps"], Path(request["gradients"]), self.captured)
 
     def exit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self.workload is not None:
@@ -164,7 +172,7 @@ def _fingerprint(device: str, facts: Mapping[str, Any], excluded: set[str]) -> d
     found: dict[str, Any] = {
         "python": platform.python_version(),
         "torch": _torch_version(),
-        "device": device,
+        "device": spelled(device),
         "dataset": facts.get("dataset"),
         "variables": {
             name: value
@@ -178,6 +186,11 @@ def _fingerprint(device: str, facts: Mapping[str, Any], excluded: set[str]) -> d
         found["device_name"] = torch.cuda.get_device_name()
         found["device_uuid"] = str(torch.cuda.get_device_properties(0).uuid)
     return found
+
+
+def spelled(device: str) -> str:
+    """The device as `machine.fingerprint` spells it."""
+    return "cuda:0" if device == "cuda" else device
 
 
 def _torch_version() -> str | None:

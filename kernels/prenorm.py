@@ -4,7 +4,7 @@ RMSNorm is from Zhang & Sennrich, "Root Mean Square Layer Normalization", NeurIP
 here with the residual add of a prenorm block in front and eps inside the root:
 
     h_ND = x_ND + residual_ND                         the new residual stream
-    s_N  = 1 / sqrt(mean_D(h_ND^2) + eps)             saved for the backward pass as `rstd`
+    s_N  = 1 / sqrt(mean_D(h_ND^2) + eps)             computed again from h_ND in the backward pass
     y_ND = h_ND * s_N * weight_D
 
 and with a = grad_y * weight, for the gradient g of both x and residual:

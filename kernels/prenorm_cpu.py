@@ -21,6 +21,7 @@ _POINTER = ctypes.c_void_p
 _SIZE = ctypes.c_int64
 _FLOAT32 = torch.float32
 _INFINITY = float("inf")
+_NO_MEMORY = "prenorm_cpu: a tensor has elements but no memory: its storage was freed, or it only stands for another."
 _ACCEPTS = Accepts(name="prenorm_cpu", dtypes=(_FLOAT32,), devices=("cpu",))
 
 
@@ -28,9 +29,9 @@ _ACCEPTS = Accepts(name="prenorm_cpu", dtypes=(_FLOAT32,), devices=("cpu",))
 def library() -> ctypes.CDLL:
     """The loaded kernel, built if need be. Raises kernels.errors.Unavailable where it cannot be built."""
     loaded = build.load(SOURCE)
-    loaded.prenorm_forward_f32.argtypes = [*[_POINTER] * 3, ctypes.c_float, _SIZE, _SIZE, *[_POINTER] * 3]
+    loaded.prenorm_forward_f32.argtypes = [*[_POINTER] * 3, ctypes.c_float, _SIZE, _SIZE, *[_POINTER] * 2]
     loaded.prenorm_forward_f32.restype = None
-    loaded.prenorm_backward_f32.argtypes = [*[_POINTER] * 5, _SIZE, _SIZE, *[_POINTER] * 3]
+    loaded.prenorm_backward_f32.argtypes = [*[_POINTER] * 4, ctypes.c_float, _SIZE, _SIZE, *[_POINTER] * 2]
     loaded.prenorm_backward_f32.restype = None
     return loaded
 
@@ -40,80 +41,67 @@ def library() -> ctypes.CDLL:
 # every call would take as long as the kernel at 128 x 96.
 
 
-def _forward(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    shape = x.shape
+def _forward(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    shape, width = x.shape, weight.numel()
     if not (
         x.dtype is residual.dtype is weight.dtype is _FLOAT32
         and x.is_cpu
         and residual.is_cpu
         and weight.is_cpu
         and residual.shape == shape
-        and weight.dim() == 1
+        and shape
         and weight.shape == shape[-1:]
-        and weight.numel()
+        and width
         and 0.0 <= eps < _INFINITY
     ):
         _ACCEPTS.check(x, {"residual": residual}, weight)
         _ACCEPTS.check_eps(eps)
     # Each is the same tensor where it is contiguous already; the names keep the copies alive during the call.
     x, residual, weight = x.contiguous(), residual.contiguous(), weight.contiguous()
-    width = weight.numel()
     rows = x.numel() // width
-    y, h, rstd_N = torch.empty_like(x), torch.empty_like(x), x.new_empty(rows)
-    library().prenorm_forward_f32(
-        x.data_ptr(),
-        residual.data_ptr(),
-        weight.data_ptr(),
-        eps,
-        rows,
-        width,
-        y.data_ptr(),
-        h.data_ptr(),
-        rstd_N.data_ptr(),
-    )
-    return y, h, rstd_N
+    at = x.data_ptr(), residual.data_ptr(), weight.data_ptr()
+    if rows and not all(at):
+        raise ValueError(_NO_MEMORY)
+    y, h = torch.empty_like(x), torch.empty_like(x)
+    library().prenorm_forward_f32(*at, eps, rows, width, y.data_ptr(), h.data_ptr())
+    return y, h
 
 
 def _backward(
-    grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, rstd: Tensor
+    grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, eps: float
 ) -> tuple[Tensor, Tensor]:
     shape, width = h.shape, weight.numel()
     if not (
         grad_y is not None
         and grad_h is not None
-        and grad_y.dtype is grad_h.dtype is h.dtype is weight.dtype is rstd.dtype is _FLOAT32
+        and grad_y.dtype is grad_h.dtype is h.dtype is weight.dtype is _FLOAT32
         and grad_y.is_cpu
         and grad_h.is_cpu
         and h.is_cpu
         and weight.is_cpu
-        and rstd.is_cpu
         and grad_y.shape == shape
         and grad_h.shape == shape
-        and weight.dim() == 1
+        and shape
         and weight.shape == shape[-1:]
         and width
-        and rstd.dim() == 1
-        and rstd.numel() * width == h.numel()
+        and 0.0 <= eps < _INFINITY
     ):
         _ACCEPTS.check(h, {"grad_y": grad_y, "grad_h": grad_h}, weight)
-        _ACCEPTS.check_rstd(rstd, h)
+        _ACCEPTS.check_eps(eps)
         if grad_y is None:
             return past_the_norm(grad_h, h, weight)
-    grad_y, h, weight, rstd = grad_y.contiguous(), h.contiguous(), weight.contiguous(), rstd.contiguous()
+    grad_y, h, weight = grad_y.contiguous(), h.contiguous(), weight.contiguous()
+    rows = h.numel() // width
+    grad_h_at = None
     if grad_h is not None:
         grad_h = grad_h.contiguous()
-    grad_input, grad_weight, scratch_D = torch.empty_like(h), torch.empty_like(weight), torch.empty_like(weight)
+        grad_h_at = grad_h.data_ptr()
+    at = grad_y.data_ptr(), h.data_ptr(), weight.data_ptr()
+    if rows and not (all(at) and grad_h_at != 0):
+        raise ValueError(_NO_MEMORY)
+    grad_input, grad_weight = torch.empty_like(h), torch.empty_like(weight)
     library().prenorm_backward_f32(
-        grad_y.data_ptr(),
-        None if grad_h is None else grad_h.data_ptr(),
-        h.data_ptr(),
-        weight.data_ptr(),
-        rstd.data_ptr(),
-        rstd.numel(),
-        width,
-        grad_input.data_ptr(),
-        grad_weight.data_ptr(),
-        scratch_D.data_ptr(),
+        at[0], grad_h_at, at[1], at[2], eps, rows, width, grad_input.data_ptr(), grad_weight.data_ptr()
     )
     return grad_input, grad_weight
 

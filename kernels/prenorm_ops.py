@@ -23,13 +23,14 @@ _LIBRARY = torch.library.Library("kernels", "FRAGMENT")
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 # How many TorchDispatchModes are active, those of fake tensors and of tracing among them.
 _dispatch_modes = torch._C._len_torch_dispatch_stack
+_transforms = torch._C._are_functorch_transforms_active
 # Any other type of tensor may want to see the op too.
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
-# (x, residual, weight, eps) -> (y, h, rstd_N), all of them new, contiguous tensors.
-Forward = Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor, Tensor]]
-# (grad_y, grad_h, h, weight, rstd_N) -> (grad_input, grad_weight); None stands for a gradient of zeros.
-Backward = Callable[[Tensor | None, Tensor | None, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+# (x, residual, weight, eps) -> (y, h), both new, contiguous tensors.
+Forward = Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]
+# (grad_y, grad_h, h, weight, eps) -> (grad_input, grad_weight); None stands for a gradient of zeros.
+Backward = Callable[[Tensor | None, Tensor | None, Tensor, Tensor, float], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -80,23 +81,9 @@ class Accepts:
         if not 0.0 <= eps < float("inf"):
             raise ValueError(f"{self.name}: eps must be finite and at least 0, got {eps}.")
 
-    def check_rstd(self, rstd: Tensor, h: Tensor) -> None:
-        """Raises ValueError unless rstd is the float32 tensor that the forward pass saved for h."""
-        rows = h.numel() // h.shape[-1]
-        if rstd.dtype != torch.float32 or rstd.shape != (rows,) or rstd.device != h.device:
-            raise ValueError(
-                f"{self.name}: rstd must be float32 ({rows},) on {h.device}, "
-                f"got {rstd.dtype} {tuple(rstd.shape)} on {rstd.device}."
-            )
-
 
 def _names(dtypes: Sequence[torch.dtype]) -> str:
     return " or ".join(str(dtype) for dtype in dtypes)
-
-
-def empty_outputs(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Uninitialized (y, h, rstd_N) for a contiguous x of at least one column."""
-    return torch.empty_like(x), torch.empty_like(x), x.new_empty(x.numel() // x.shape[-1], dtype=torch.float32)
 
 
 def past_the_norm(grad_h: Tensor | None, h: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,19 +93,18 @@ def past_the_norm(grad_h: Tensor | None, h: Tensor, weight: Tensor) -> tuple[Ten
 
 
 def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Registers the ops of one implementation, with fakes and autograd, and returns what calls them.
+    """Registers the ops of one implementation, with fakes and autograd, and returns the function to call.
 
-    `kernels::<name>` maps (x, residual, weight, eps) to (y, h, rstd_N); rstd_N is float32 and not differentiable.
-    `kernels::<name>_backward` maps (grad_y, grad_h, h, weight, rstd_N) to (grad_input, grad_weight). `forward` and
-    `backward` must check all they are given, since anyone can call the ops. The returned function maps (x, residual,
-    weight, eps) to (y, h). A second derivative is an error.
+    `kernels::<name>` and that function map (x, residual, weight, eps) to (y, h), `kernels::<name>_backward` maps
+    (grad_y, grad_h, h, weight, eps) to (grad_input, grad_weight). `forward` and `backward` must check all they are
+    given, since anyone can call the ops. A second derivative is an error.
     """
     backward_name = f"{accepts.name}_backward"
     for name, arguments, results, implementation in (
-        (accepts.name, "Tensor x, Tensor residual, Tensor weight, float eps", "Tensor, Tensor, Tensor", forward),
+        (accepts.name, "Tensor x, Tensor residual, Tensor weight, float eps", "Tensor, Tensor", forward),
         (
             backward_name,
-            "Tensor? grad_y, Tensor? grad_h, Tensor h, Tensor weight, Tensor rstd",
+            "Tensor? grad_y, Tensor? grad_h, Tensor h, Tensor weight, float eps",
             "Tensor, Tensor",
             backward,
         ),
@@ -128,33 +114,42 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
     operator = getattr(torch.ops.kernels, accepts.name).default
     backward_operator = getattr(torch.ops.kernels, backward_name).default
 
-    def forward_fake(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    def forward_fake(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         accepts.check(x, {"residual": residual}, weight)
-        return empty_outputs(x.contiguous())
+        dense = x.contiguous()
+        return torch.empty_like(dense), torch.empty_like(dense)
 
     def backward_fake(
-        grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, rstd: Tensor
+        grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, eps: float
     ) -> tuple[Tensor, Tensor]:
         return torch.empty_like(h.contiguous()), torch.empty_like(weight.contiguous())
 
-    def run(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-        if type(x) in _PLAIN and type(residual) in _PLAIN and type(weight) in _PLAIN and not _dispatch_modes():
+    def run(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        if (
+            type(x) in _PLAIN
+            and type(residual) in _PLAIN
+            and type(weight) in _PLAIN
+            and not (x.is_neg() or residual.is_neg() or weight.is_neg() or _dispatch_modes() or _transforms())
+        ):
             return forward(x, residual, weight, eps)
         with _below_autograd():
             return operator(x, residual, weight, eps)
 
-    def run_backward(
-        grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, rstd: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        if type(grad_y) in _PLAIN and type(grad_h) in _PLAIN and type(h) in _PLAIN and not _dispatch_modes():
-            return backward(grad_y, grad_h, h, weight, rstd)
-        return backward_operator(grad_y, grad_h, h, weight, rstd)
-
     def gradients(ctx: Any, grad_y: Tensor | None, grad_h: Tensor | None) -> tuple[Tensor | None, ...]:
         if grad_y is None and grad_h is None:
             return None, None, None, None
-        h, weight, rstd = ctx.saved_tensors
-        grad_input, grad_weight = run_backward(grad_y, grad_h, h, weight, rstd)
+        h, weight = ctx.saved_tensors
+        if (
+            grad_y is not None
+            and grad_h is not None
+            and type(grad_y) in _PLAIN
+            and type(grad_h) in _PLAIN
+            and type(h) in _PLAIN
+            and not (grad_y.is_neg() or grad_h.is_neg() or _dispatch_modes() or _transforms())
+        ):
+            grad_input, grad_weight = backward(grad_y, grad_h, h, weight, ctx.eps)
+        else:
+            grad_input, grad_weight = backward_operator(grad_y, grad_h, h, weight, ctx.eps)
         # h = x + residual, so both have the same gradient.
         return grad_input, grad_input, grad_weight, None
 
@@ -162,9 +157,10 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
 
     class Prenorm(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
-            y, h, rstd = run(x, residual, weight, eps)
-            ctx.save_for_backward(h, weight, rstd)
+        def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+            y, h = run(x, residual, weight, eps)
+            ctx.save_for_backward(h, weight)
+            ctx.eps = eps
             # An output that nothing used then arrives as None, and the kernel skips its bytes.
             ctx.set_materialize_grads(False)
             return y, h
@@ -172,35 +168,20 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
         @staticmethod
         def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
             # Only a backward pass that is itself recorded needs the guard against a second derivative.
-            return (gradients_once if torch.is_grad_enabled() else gradients)(ctx, grads[0], grads[1])
+            return (gradients_once if torch.is_grad_enabled() else gradients)(ctx, *grads)
 
-    class PrenormWithRstd(Prenorm):
-        """For callers of the op itself: wrapping a third output costs as much as all the checks."""
+    def call(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        if torch.compiler.is_compiling():
+            return operator(x, residual, weight, eps)
+        return (Prenorm.apply if torch.is_grad_enabled() else run)(x, residual, weight, eps)
 
-        @staticmethod
-        def forward(ctx: Any, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
-            y, h, rstd = run(x, residual, weight, eps)
-            ctx.save_for_backward(h, weight, rstd)
-            ctx.mark_non_differentiable(rstd)
-            ctx.set_materialize_grads(False)
-            return y, h, rstd
-
-    def autograd(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, ...]:
+    def autograd(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         if torch.is_grad_enabled() and (x.requires_grad or residual.requires_grad or weight.requires_grad):
-            return PrenormWithRstd.apply(x, residual, weight, eps)
-        return run(x, residual, weight, eps)
+            return Prenorm.apply(x, residual, weight, eps)
+        with _below_autograd():
+            return operator(x, residual, weight, eps)
 
     torch.library.register_fake(operator, forward_fake, lib=_LIBRARY)
     torch.library.register_fake(backward_operator, backward_fake, lib=_LIBRARY)
     _LIBRARY.impl(accepts.name, autograd, "Autograd")
-
-    def call(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-        if torch.compiler.is_compiling():
-            y, h, _ = operator(x, residual, weight, eps)
-            return y, h
-        if torch.is_grad_enabled():
-            return Prenorm.apply(x, residual, weight, eps)
-        y, h, _ = run(x, residual, weight, eps)
-        return y, h
-
     return call

@@ -22,14 +22,14 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.errors import Unavailable
-from kernels.prenorm_ops import Accepts, empty_outputs, past_the_norm, register
+from kernels.prenorm_ops import Accepts, past_the_norm, register
 
 # A row stays in the registers of one program, and 1,024 threads with more than 8 elements each would spill them.
 WIDEST = 8192
 
 
 @triton.jit
-def prenorm_forward(x_ptr, residual_ptr, weight_ptr, y_ptr, h_ptr, rstd_ptr, eps, width, BLOCK: tl.constexpr):
+def prenorm_forward(x_ptr, residual_ptr, weight_ptr, y_ptr, h_ptr, eps, width, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < width
@@ -41,7 +41,6 @@ def prenorm_forward(x_ptr, residual_ptr, weight_ptr, y_ptr, h_ptr, rstd_ptr, eps
     # Normalise what was stored, not the float32 sum: the backward pass reads the stored one.
     h = stored.to(tl.float32)
     rstd = 1.0 / tl.sqrt(tl.sum(h * h, axis=0) / width + eps)
-    tl.store(rstd_ptr + row, rstd)
     weight = tl.load(weight_ptr + column, mask=inside, other=0.0).to(tl.float32)
     tl.store(y_ptr + at, (h * rstd * weight).to(y_ptr.dtype.element_ty), mask=inside)
 
@@ -52,9 +51,9 @@ def prenorm_backward(
     grad_h_ptr,
     h_ptr,
     weight_ptr,
-    rstd_ptr,
     grad_input_ptr,
     partials_ptr,
+    eps,
     rows,
     width,
     HAS_GRAD_H: tl.constexpr,
@@ -70,7 +69,8 @@ def prenorm_backward(
         at = row * width + column
         grad_y = tl.load(grad_y_ptr + at, mask=inside, other=0.0).to(tl.float32)
         h = tl.load(h_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        rstd = tl.load(rstd_ptr + row)
+        # Summed again: the row is in registers anyway, and nothing has to be kept for this pass.
+        rstd = 1.0 / tl.sqrt(tl.sum(h * h, axis=0) / width + eps)
         partial += grad_y * (h * rstd)
         scaled = grad_y * weight
         pull = tl.sum(scaled * h, axis=0) * rstd * rstd / width
@@ -107,7 +107,7 @@ def _specializations(width: int, element: str) -> tuple[Specialization, ...]:
         Specialization(
             name=f"prenorm_forward_{element}_{width}",
             kernel=prenorm_forward,
-            signature={**forward, "rstd_ptr": "*fp32", "eps": "fp32", "width": "i32", "BLOCK": "constexpr"},
+            signature={**forward, "eps": "fp32", "width": "i32", "BLOCK": "constexpr"},
             constants={"BLOCK": block},
             warps=warps,
         ),
@@ -116,9 +116,9 @@ def _specializations(width: int, element: str) -> tuple[Specialization, ...]:
             kernel=prenorm_backward,
             signature={
                 **backward,
-                "rstd_ptr": "*fp32",
                 "grad_input_ptr": tensor,
                 "partials_ptr": "*fp32",
+                "eps": "fp32",
                 "rows": "i32",
                 "width": "i32",
                 "HAS_GRAD_H": "constexpr",
@@ -145,27 +145,29 @@ def _programs(device: torch.device) -> int:
     return 2 * torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
 
 
-def _forward(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _forward(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     _ACCEPTS.check(x, {"residual": residual}, weight)
     _ACCEPTS.check_eps(eps)
     x, residual, weight = x.contiguous(), residual.contiguous(), weight.contiguous()
-    y, h, rstd_N = empty_outputs(x)
-    rows, width = rstd_N.numel(), weight.numel()
+    y, h = torch.empty_like(x), torch.empty_like(x)
+    width = weight.numel()
+    rows = x.numel() // width
     if rows:
         block, warps = block_of(width)
-        prenorm_forward[(rows,)](x, residual, weight, y, h, rstd_N, eps, width, BLOCK=block, num_warps=warps)
-    return y, h, rstd_N
+        prenorm_forward[(rows,)](x, residual, weight, y, h, eps, width, BLOCK=block, num_warps=warps)
+    return y, h
 
 
 def _backward(
-    grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, rstd: Tensor
+    grad_y: Tensor | None, grad_h: Tensor | None, h: Tensor, weight: Tensor, eps: float
 ) -> tuple[Tensor, Tensor]:
     _ACCEPTS.check(h, {"grad_y": grad_y, "grad_h": grad_h}, weight)
-    _ACCEPTS.check_rstd(rstd, h)
-    rows, width = rstd.numel(), weight.numel()
+    _ACCEPTS.check_eps(eps)
+    width = weight.numel()
+    rows = h.numel() // width
     if grad_y is None or not rows:
         return past_the_norm(grad_h, h, weight)
-    grad_y, h, weight, rstd = grad_y.contiguous(), h.contiguous(), weight.contiguous(), rstd.contiguous()
+    grad_y, h, weight = grad_y.contiguous(), h.contiguous(), weight.contiguous()
     grad_input = torch.empty_like(h)
     block, warps = block_of(width)
     programs = min(rows, _programs(h.device))
@@ -175,9 +177,9 @@ def _backward(
         grad_y if grad_h is None else grad_h.contiguous(),
         h,
         weight,
-        rstd,
         grad_input,
         partials_PD,
+        eps,
         rows,
         width,
         HAS_GRAD_H=grad_h is not None,

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = {
-    "words": {"records", "units", "errors", "discovery"},
+    "words": {"records", "units", "errors", "discovery", "reading"},
     "reasoning": {"design", "effects", "stability", "verdicts"},
     "edges": {
         "config",
@@ -28,11 +28,12 @@ FLOORS = {
     "front": {"__main__", "cli", "report", "run"},
 }
 ORDER = ("words", "reasoning", "edges", "front")
-# Which outside packages a module may import; everything else gets the standard library alone.
+# Which modules, or single files where a package of them would be too wide, may import an outside package; everything
+# else gets the standard library alone.
 OUTSIDE = {
     "numpy": {"effects", "stability", "verdicts", "design", "parity", "probe"},
     "scipy": {"effects", "stability", "verdicts", "design"},
-    "torch": {"timing", "memory", "probe", "worker"},
+    "torch": {"timing.py", "memory/tensors.py", "probe/operators.py", "worker.py"},
     "mlflow": {"tracking"},
     "sqlalchemy": {"tracking"},
     "matplotlib": {"tracking", "report"},
@@ -107,7 +108,8 @@ def test_a_module_imports_only_the_packages_that_it_is_allowed(path):
         assert top not in ("models", "kernels", "tests"), f"{path} imports {top}: dotted paths in conf/ only"
         if top in STANDARD or top in ("campaign", ""):
             continue
-        assert part(path) in OUTSIDE.get(top, set()), f"{path} imports {top}"
+        places = {part(path), path.relative_to(ROOT / "campaign").as_posix()}
+        assert places & OUTSIDE.get(top, set()), f"{path} imports {top}"
 
 
 @pytest.mark.parametrize("path", sources("models") + sources("kernels"), ids=lambda path: str(path.relative_to(ROOT)))
@@ -121,7 +123,7 @@ def test_no_file_grows_past_its_page(folder):
         str(path.relative_to(ROOT)): lines
         for path in sorted((ROOT / folder).rglob("*"))
         if path.suffix in (".py", ".cpp", ".yaml")
-        and (lines := len(path.read_text(encoding="utf-8").splitlines())) > 310
+        and (lines := len(path.read_text(encoding="utf-8").splitlines())) > 300
     }
     assert not long
 

@@ -64,9 +64,10 @@ def run_verb(name: str, words: Sequence[str]) -> int:
 
         known = {"--help", *re.findall(r"--[a-z-]+", parser.format_usage())}
         raise UnknownName(f"option of campaign {name}", word, known, remedy=f"campaign {name} --help")
-    code = verb.act(given)
-    gc.freeze()  # nor does the interpreter, when it ends
-    return code
+    try:
+        return verb.act(given)
+    finally:
+        gc.enable()
 
 
 @contextmanager
@@ -159,8 +160,7 @@ def _revert(ledger: Ledger, name: str, why: str) -> None:
         )
     from campaign.run import write_stack
 
-    decision = accepted[name].id
-    ledger.append("revoked", f"{decision}-revoked", {"decision_id": decision, "why": why.strip()})
+    ledger.revoke(accepted[name].id, why.strip())
     write_stack(ledger)
 
 

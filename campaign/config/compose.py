@@ -153,7 +153,10 @@ def _declared_searchpath(conf: Path) -> tuple[str, ...]:
     if declared is None:
         return ()
     if not OmegaConf.is_list(declared) or not all(isinstance(path, str) for path in declared):
-        raise BadInput(f"hydra.searchpath in {conf / 'config.yaml'} must be a list of strings, not {declared!r}")
+        raise BadInput(
+            f"hydra.searchpath in {conf / 'config.yaml'} must be a list of strings, not {declared!r}",
+            remedy="hydra: {searchpath: ['file://DIR']} in that file, or take the key out",
+        )
     return tuple(declared)
 
 

@@ -81,19 +81,34 @@ def _check(found: Hypothesis, composer: Composer) -> None:
                 number(count, f"{key}.{side}", "a count per step, 0 or more", count >= 0)
     for variable in found.edit.environment:
         if not VARIABLE.fullmatch(variable):
-            raise BadInput(f"hypothesis.edit.environment: {variable!r} is not a name of an environment variable")
+            raise BadInput(
+                f"hypothesis.edit.environment: {variable!r} is not a name of an environment variable (letters, digits "
+                "and '_', not starting with a digit)",
+                remedy="hypothesis.edit.environment={NAME: VALUE}",
+            )
     known = composer.options("hypothesis")
     for field in ("conflicts", "requires"):
         for name in getattr(found, field):
             if name not in known or name == found.name:
                 others = [other for other in known if other != found.name]
-                raise UnknownName(f"hypothesis in hypothesis.{field}", name, others)
+                raise UnknownName(
+                    f"hypothesis in hypothesis.{field}",
+                    name,
+                    others,
+                    remedy=f"correct {field} in conf/hypothesis/{found.name}.yaml",
+                )
     both = sorted(set(found.conflicts) & set(found.requires))
     if both:
-        raise BadInput(f"hypothesis {found.name} both requires and conflicts with {', '.join(both)}")
+        raise BadInput(
+            f"hypothesis {found.name} both requires and conflicts with {', '.join(both)}",
+            remedy=f"take {both[0]} out of `requires` or `conflicts` in conf/hypothesis/{found.name}.yaml",
+        )
     empty = not found.edit.overrides and not found.edit.environment
     if found.null and not empty:
-        raise BadInput(f"hypothesis {found.name} is null: true and has an edit; an A/A null changes nothing")
+        raise BadInput(
+            f"hypothesis {found.name} is null: true and has an edit; an A/A null changes nothing",
+            remedy=f"take `null` or the edit out of conf/hypothesis/{found.name}.yaml",
+        )
     if not found.null and empty:
         raise BadInput(
             f"hypothesis {found.name} has no edit: nothing would differ between control and treatment",

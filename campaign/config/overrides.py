@@ -63,7 +63,7 @@ def _check_choice(text: str, override: Override, composer: Composer, *, sweep: b
         names = [_name(value)]
     for name in names:
         if name not in options and composer.every_option_is_known:
-            raise UnknownName(group, name, options, remedy=listed if not options else "")
+            raise UnknownName(group, name, options, remedy=listed)
 
 
 def _name(value: object) -> str:

@@ -37,7 +37,10 @@ def protocol_for(node: Any, device: str) -> Protocol:
         raise BadInput("no protocol is chosen", remedy="protocol=standard")
     by_device = node.get("by_device") or {}
     if not isinstance(by_device, dict):
-        raise BadInput(f"protocol.by_device must be a mapping of {', '.join(DEVICES)}, not {by_device!r}")
+        raise BadInput(
+            f"protocol.by_device must be a mapping of {', '.join(DEVICES)}, not {by_device!r}",
+            remedy=f"a key of one device: protocol.by_device.{device}.pairs=20",
+        )
     for name, values in by_device.items():
         if name not in DEVICES:
             raise unknown_key(f"protocol.by_device.{name}", (f"protocol.by_device.{known}" for known in DEVICES))
@@ -70,6 +73,7 @@ def _check(protocol: Protocol) -> None:
         number(values[name], f"protocol.{name}", "between 0 and 1, both excluded", 0 < values[name] < 1)
     for name in SHARES:
         number(values[name], f"protocol.{name}", "a fraction, at least 0 and below 1", 0 <= values[name] < 1)
+    number(protocol.steal_limit, "protocol.steal_limit", "a share from 0 to 1", 0 <= protocol.steal_limit <= 1)
     for name in ABOVE_ZERO:
         number(values[name], f"protocol.{name}", "above 0", values[name] > 0)
     for name in NOT_NEGATIVE:

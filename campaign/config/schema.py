@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from campaign.config.explain import unknown_key
+from campaign.config.explain import SEE_CONFIG, unknown_key
 from campaign.errors import BadInput
 from campaign.records import from_json
 
@@ -29,7 +29,7 @@ def fields_of(kind: Any, prefix: str) -> Iterator[str]:
 def refuse_unknown(kind: Any, value: Any, prefix: str) -> None:
     """Raises UnknownName for a key under `prefix` that the record `kind` has no field for, at any depth."""
     if not isinstance(value, dict):
-        raise BadInput(f"{prefix} must be a mapping, not {value!r}")
+        raise BadInput(f"{prefix} must be a mapping, not {value!r}", remedy=SEE_CONFIG)
     hints = typing.get_type_hints(kind)
     for name, inner in value.items():
         path = f"{prefix}.{name}"
@@ -59,7 +59,10 @@ def as_record(kind: type[T], value: dict[str, Any], prefix: str, *, file: str) -
 def section(values: Any, prefix: str, known: Iterable[str]) -> dict[str, Any]:
     """A config node that must be a mapping with these keys and no others."""
     if not isinstance(values, dict):
-        raise BadInput(f"{prefix} must be a mapping with {', '.join(known)}, not {values!r}")
+        raise BadInput(
+            f"{prefix} must be a mapping with {', '.join(known)}, not {values!r}",
+            remedy=" ".join(f"{prefix}.{name}=VALUE" for name in known),
+        )
     paths = {f"{prefix}.{name}" for name in known}
     for name in values:
         if f"{prefix}.{name}" not in paths:
@@ -86,7 +89,7 @@ def one_of(value: Any, key: str, allowed: Iterable[str]) -> None:
 def text(value: Any, key: str) -> None:
     """Raises BadInput unless `value` is a string with something in it."""
     if not isinstance(value, str) or not value.strip():
-        raise BadInput(f"{key} = {value!r}: must be a text that is not empty")
+        raise BadInput(f"{key} = {value!r}: must be a text that is not empty", remedy=f"{key}='in a few words'")
 
 
 def _record_in(hint: Any) -> Any:

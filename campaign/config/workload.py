@@ -40,7 +40,10 @@ def same_shape(given: Any, known: Any, *, where: str = "", path: str = "workload
     prefix = f"{where}: " if where else ""
     if isinstance(known, dict) and known:
         if not isinstance(given, dict):
-            raise BadInput(f"{prefix}{path} = {given!r}: must be a mapping with {', '.join(map(str, known))}")
+            raise BadInput(
+                f"{prefix}{path} = {given!r}: must be a mapping with {', '.join(map(str, known))}",
+                remedy=f"set a key of it: {path}.{next(iter(known))}=VALUE",
+            )
         for name in given:
             if name not in known:
                 raise unknown_key(f"{path}.{name}", leaves(known, path), where=where)

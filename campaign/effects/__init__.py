@@ -1,15 +1,13 @@
 """Effects from rounds: `speed` (paired ratios), `memory` (peaks), `intervals` (Student t over rounds, planning) and
 `floors` (what a machine resolves). Pure functions of records; numpy and scipy."""
 
-from campaign.effects.floors import best_pairs, floor, threshold
+from campaign.effects.floors import floor, threshold
 from campaign.effects.intervals import Interval, detectable_sds, interval, ratio_of, resolves, rounds_needed
 from campaign.effects.memory import memory_change
-from campaign.effects.speed import contrast, effect, pair_logs, readable, round_logs, seconds_per_token
+from campaign.effects.speed import effect, pair_logs, readable, round_logs, seconds_per_token
 
 __all__ = [
     "Interval",
-    "best_pairs",
-    "contrast",
     "detectable_sds",
     "effect",
     "floor",

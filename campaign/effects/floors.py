@@ -41,16 +41,3 @@ def threshold(protocol: Protocol, measured: Floor | None) -> float:
     if measured is None:
         return protocol.min_effect
     return max(protocol.min_effect, resolves(measured.between_rounds_sd, max(2, protocol.looks[-1])))
-
-
-def best_pairs(measured: Floor, pairs: int, start_seconds: float, pair_seconds: float) -> int:
-    """The pairs a round that buy the most precision a second: sqrt(C_start / C_pair * sigma_e^2 / sigma_b^2), 5 to
-    200 (Kalibera and Jones 2013; measurement 5.2), with sigma_b^2 = sigma_s^2 - sigma_e^2 / K.
-
-    `pairs` is the K at which `measured` was taken.
-    """
-    within = measured.within_round_sd**2
-    own = measured.between_rounds_sd**2 - within / pairs
-    if own <= 0 or pair_seconds <= 0:
-        return 200
-    return round(min(200.0, max(5.0, math.sqrt(start_seconds / pair_seconds * within / own))))

@@ -20,14 +20,17 @@ def memory_change(
     alpha: float,
     control: str = "control",
     treatment: str = "treatment",
+    *,
+    least_bytes: int = 0,
 ) -> MemoryChange | None:
     """Treatment's deciding peak (`live_peak_bytes`) against control's; None where a trial did not measure it or there
     are fewer than two rounds.
 
     Exact when each arm showed one value in all of at least three rounds: the two are then simply subtracted.
     Otherwise the t rule on log(treatment / control) of each round: a change counts when its one-sided bound at
-    `alpha` is beyond 0 and its estimate beyond the threshold, which is the larger of `memory_min_effect` (a share of
-    control) and `memory_min_bytes`. Bytes shown are medians over rounds.
+    `alpha` is beyond 0 and its estimate beyond the threshold, which is the largest of `memory_min_effect` (a share of
+    control), `memory_min_bytes`, and `least_bytes` (the range that A/A rounds showed). Bytes shown are medians over
+    rounds.
     """
     if len(rounds) < 2:
         return None
@@ -35,7 +38,7 @@ def memory_change(
     if left is None or right is None:
         return None
     before, after = round(statistics.median(left)), round(statistics.median(right))
-    least = max(protocol.memory_min_effect, protocol.memory_min_bytes / before)
+    least = max(protocol.memory_min_effect, protocol.memory_min_bytes / before, least_bytes / before)
     if len(rounds) >= EXACT_ROUNDS and len(set(left)) == 1 and len(set(right)) == 1:
         ratio = after / before
         return MemoryChange(before, after, ratio, ratio, ratio, True, ratio <= 1 - least, ratio >= 1 + least)

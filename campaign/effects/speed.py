@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy
 
-from campaign.effects.intervals import Array, Interval, interval, ratio_of
+from campaign.effects.intervals import Array, interval, ratio_of
 from campaign.records import Block, Effect, Round
 
 CLOCKS = ("wall", "cpu", "device")
@@ -47,15 +47,6 @@ def round_logs(rounds: Sequence[Round], clock: str, base: str = "control") -> di
     """
     arms = sorted({trial.arm for one in rounds for trial in one.trials})
     return {arm: numpy.zeros(len(rounds)) if arm == base else _medians(rounds, clock, base, arm) for arm in arms}
-
-
-def contrast(
-    rounds: Sequence[Round], clock: str, weights: Mapping[str, float], alpha: float, beta: float, base: str = "control"
-) -> Interval:
-    """The interval of sum(weights[arm] * log speed of arm) over rounds. An interaction of A and B is
-    {"AB": 1, "A": -1, "B": -1} with the root as `base`."""
-    logs = round_logs(rounds, clock, base)
-    return interval(numpy.sum([weight * logs[arm] for arm, weight in weights.items()], axis=0), alpha, beta)
 
 
 def effect(

@@ -55,7 +55,7 @@ def _probe_together(
         (
             "build",
             protocol.start_deadline_seconds,
-            {role: build_request(arm, root, variant, variables) for role, arm, variant in batch},
+            {role: build_request(arm, root, variant, variables, probing=True) for role, arm, variant in batch},
         ),
         (
             "probe",

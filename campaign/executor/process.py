@@ -21,6 +21,7 @@ from campaign.records import Arm
 
 GARBAGE_SHOWN = 80
 LARGEST_REPLY = 64 << 20
+BURIAL_SECONDS = 10.0  # from the end of the answers to the end of the process
 
 
 class TrialProcess:
@@ -52,6 +53,10 @@ class TrialProcess:
                     pass_fds=(commands_read, replies_write),
                     start_new_session=True,
                 )
+        except OSError:
+            os.close(commands_write)
+            os.close(replies_read)
+            raise
         finally:
             os.close(commands_read)
             os.close(replies_write)
@@ -114,7 +119,10 @@ class TrialProcess:
         )
 
     def _dead(self, command: str) -> TrialFailed:
-        code = self._process.wait()
+        try:
+            code = self._process.wait(BURIAL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return self._failed("hung", f"closed its answers during {command!r} and did not end", "see the log")
         if code < 0:
             name = signal.Signals(-code).name
             hint = "; the kernel's out-of-memory killer does this" if -code == signal.SIGKILL else ""
@@ -142,12 +150,16 @@ class TrialProcess:
                 os.close(descriptor)
 
 
-def build_request(arm: Arm, root: Path, variant: str, excluded: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of `build`: what to import, how to configure it, which variables the edits set."""
+def build_request(
+    arm: Arm, root: Path, variant: str, excluded: Mapping[str, str], *, probing: bool = False
+) -> dict[str, Any]:
+    """The arguments of `build`: what to import, how to configure it, which variables the edits set, and whether a
+    probe follows."""
     return {
         "root": str(root),
         "target": arm.target,
         "config": arm.config,
         "variant": variant,
         "excluded": sorted(excluded),
+        "probing": probing,
     }

@@ -37,5 +37,5 @@ def open_ledger(root: Path, campaign: str, *, writable: bool, stamp: Stamp | Non
     if writable:
         return Ledger(folder, journal, lock=WriterLock(folder), stamp=stamp or Stamp(host=os.uname().nodename))
     if not journal.path.exists() and (known := campaigns(root)):
-        raise UnknownName("campaign", campaign, known)
+        raise UnknownName("campaign", campaign, known, remedy="campaign ledger --campaign NAME")
     return Ledger(folder, journal)

@@ -6,7 +6,6 @@ that a listing (`decision_rows`) costs no more than reading the file.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from campaign.errors import BadInput, CampaignError, UnknownName
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from campaign.ledger.store import Store
-    from campaign.records import Decision, Evidence, Floor, Plan
+    from campaign.records import Decision, Evidence, Plan
 
 LEDGER_FILE = "ledger.jsonl"
-FLOOR_LIFE_SECONDS = 7 * 24 * 3600
-DECIDED = ("accept", "reject", "inconclusive")
 
 
 class Ledger:
@@ -204,42 +201,6 @@ class Ledger:
         """The accepted decisions that were not revoked, in the order they were accepted."""
         return tuple(self._decision(row) for row in self.stack_rows())
 
-    def floor(
-        self, fingerprint_hash: str, workload: str, clock: str, *, now: float | None = None
-    ) -> tuple[str, Floor] | None:
-        """(decision id, floor) of the newest A/A measurement of `workload` on `clock` made under this fingerprint,
-        if it is younger than seven days. `now` is in seconds since the epoch, the present when None.
-
-        Only a decision on a null hypothesis counts: other verdicts repeat the floor that they were judged by, and
-        counting those would keep an old floor young.
-        """
-        from campaign.records import Floor, from_json
-
-        moment = time.time() if now is None else now
-        revoked = self.revoked()
-        for entry in reversed(list(self._entries({"decision"}))):
-            floor = entry.body["verdict"].get("floor")
-            if entry.stamp.fingerprint != fingerprint_hash or entry.body["workload"] != workload or not floor:
-                continue
-            if floor["clock"] != clock or entry.body["id"] in revoked or not self._is_null(entry.body["plan_id"]):
-                continue
-            if moment - _seconds(entry.time) > FLOOR_LIFE_SECONDS:
-                return None
-            return entry.body["id"], from_json(Floor, floor)
-        return None
-
-    def attempts(self, hypothesis: str, treatment_hash: str) -> int:
-        """How often this hypothesis with this very treatment arm was already put to a decisive test: accepted,
-        rejected or inconclusive, revoked or not. Invalid results and quick looks spend no alpha."""
-        plans = set()
-        for entry in self._entries({"registered"}):
-            if entry.body["hypothesis"]["name"] == hypothesis and entry.body["protocol"]["decisive"]:
-                from campaign.records import Arm, from_json
-
-                if from_json(Arm, entry.body["treatment"]).hash == treatment_hash:
-                    plans.add(entry.body["id"])
-        return sum(row["plan_id"] in plans and row["verdict"]["verdict"] in DECIDED for row in self.decision_rows())
-
     def unfinished(self) -> list[str]:
         """The ids of registered plans that have no decision, oldest first."""
         decided = {row["plan_id"] for row in self.decision_rows()}
@@ -267,9 +228,6 @@ class Ledger:
     def _no_plan(self, plan_id: str) -> UnknownName:
         return UnknownName("plan", plan_id, (entry.id for entry in self._entries({"registered"})))
 
-    def _is_null(self, plan_id: str) -> bool:
-        return any(entry.body["hypothesis"].get("null", False) for entry in self._entries({"registered"}, plan=plan_id))
-
     def _decision(self, row: dict[str, Any]) -> Decision:
         from campaign.records import Decision, from_json
 
@@ -277,9 +235,3 @@ class Ledger:
             return from_json(Decision, row)
         except ValueError as error:
             raise CampaignError(f"{self.store.place}: decision {row.get('id')} cannot be read: {error}") from error
-
-
-def _seconds(moment: str) -> float:
-    from datetime import datetime
-
-    return datetime.fromisoformat(moment).timestamp()

@@ -66,15 +66,27 @@ class _Storages(TorchDispatchMode):
 
 
 def device_memory(workload: Any) -> Memory:
-    """The caching allocator's peak over one step on the current CUDA device, and what the device holds in all."""
+    """The caching allocator's peak over one step on the current CUDA device, what captured graphs keep beyond it, and
+    what the device holds in all."""
     workload.synchronize()
     torch.cuda.reset_peak_memory_stats()
     workload.step()
     workload.synchronize()
     free, total = torch.cuda.mem_get_info()
+    pools = graph_pool_bytes(torch.cuda.memory_snapshot())
     return Memory(
-        live_peak_bytes=torch.cuda.max_memory_allocated(),
+        live_peak_bytes=torch.cuda.max_memory_allocated() + pools,
         reserved_peak_bytes=torch.cuda.max_memory_reserved(),
         device_used_bytes=total - free,
+        graph_pool_bytes=pools,
         limit_bytes=total,
     )
+
+
+def graph_pool_bytes(segments: list[dict[str, Any]]) -> int:
+    """What lies free in the private pools of captured graphs: their intermediates, which a replay writes to again.
+
+    `segments` is the allocator's snapshot; the default pool's id is (0, 0).
+    """
+    private = (one for one in segments if tuple(one["segment_pool_id"]) != (0, 0))
+    return sum(one["total_size"] - one["allocated_size"] for one in private)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,19 @@ import numpy
 GRADIENT_SAMPLE = 65_536
 
 
-def probe_workload(workload: Any, steps: int, gradients_file: Path) -> dict[str, Any]:
+def probe_workload(
+    workload: Any, steps: int, gradients_file: Path, captured: Mapping[str, float] | None = None
+) -> dict[str, Any]:
     """Run `steps` untimed steps and say what they were: the fields of `records.ArmProbe`.
 
     The first step's gradients go to `gradients_file` (npz; at most `GRADIENT_SAMPLE` evenly spaced elements of each
     parameter, float64) and into one digest over every element. Operators are counted in the first step, device
-    kernels (CUDA) in one step more; a workload that never imported torch has neither.
+    kernels (CUDA) in one step more; a workload that never imported torch has neither. `captured` holds the operators
+    that ran while the workload was built, which a replayed graph never dispatches again; they are added.
     """
     counters = _counted_step(workload)
+    for name, count in (captured or {}).items():
+        counters[name] = counters.get(name, 0.0) + count
     workload.synchronize()
     digest = _save_gradients(workload.gradients(), gradients_file)
     losses, norms = [], []
@@ -46,11 +52,9 @@ def _counted_step(workload: Any) -> dict[str, float]:
     if "torch" not in sys.modules:
         workload.step()
         return {}
-    from campaign.probe.operators import OperatorCounts
+    from campaign.probe.operators import counted
 
-    with OperatorCounts() as counted:
-        workload.step()
-    return {f"op:{name}": float(count) for name, count in sorted(counted.counts.items())}
+    return counted(workload.step)[1]
 
 
 def _save_gradients(gradients: dict[str, Any], path: Path) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from torch.utils._python_dispatch import TorchDispatchMode
+
+T = TypeVar("T")
 
 
 class OperatorCounts(TorchDispatchMode):
@@ -18,6 +21,13 @@ class OperatorCounts(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.counts[func._schema.name] += 1
         return func(*args, **(kwargs or {}))
+
+
+def counted(act: Callable[[], T]) -> tuple[T, dict[str, float]]:
+    """What `act()` returns, and how often each operator was dispatched meanwhile, by `op:namespace::name`."""
+    with OperatorCounts() as counting:
+        result = act()
+    return result, {f"op:{name}": float(count) for name, count in sorted(counting.counts.items())}
 
 
 def device_kernels(workload: Any) -> dict[str, float]:

@@ -6,6 +6,6 @@ own in a temporary folder.
 """
 
 from campaign.provenance.code import code_hash, packages
-from campaign.provenance.snapshot import PATCH_LIMIT_BYTES, Snapshot, patch, snapshot, source
+from campaign.provenance.snapshot import PATCH_LIMIT_BYTES, Snapshot, snapshot
 
-__all__ = ["PATCH_LIMIT_BYTES", "Snapshot", "code_hash", "packages", "patch", "snapshot", "source"]
+__all__ = ["PATCH_LIMIT_BYTES", "Snapshot", "code_hash", "packages", "snapshot"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SUFFIXES = (".py", ".cpp", ".cu", ".h", ".hpp", ".cuh", ".yaml", ".yml")
 FOLDERS = ("models", "kernels", "conf")
 
 
-def code_hash(root: Path) -> str:
-    """SHA-256 over the names and contents of the source files of the installed `campaign` and of the project's
-    `models/`, `kernels/` and `conf/`. A file that cannot be read counts by its name and the reason; never raises."""
+def code_hash(root: Path, targets: Iterable[str] = ()) -> str:
+    """SHA-256 over the names and contents of the source files of the installed `campaign`, of the project's `models/`,
+    `kernels/` and `conf/`, and of the top package or module of each dotted path in `targets` that lies in the project.
+    A file that cannot be read counts by its name and the reason; never raises."""
     total = hashlib.sha256()
-    for name, top in [("campaign", Path(__file__).parent.parent), *((name, root / name) for name in FOLDERS)]:
+    also = sorted({target.partition(".")[0] for target in targets} - set(FOLDERS))
+    folders = [*FOLDERS, *also, *(f"{name}.py" for name in also)]
+    for name, top in [("campaign", Path(__file__).parent.parent), *((name, root / name) for name in folders)]:
         for relative, path in _sources(top):
             try:
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -27,7 +30,7 @@ def code_hash(root: Path) -> str:
 
 def _sources(top: Path) -> Iterator[tuple[str, Path]]:
     """(path relative to `top`, path) of the source files under it, sorted; hidden folders and caches left out."""
-    found = []
+    found = [(top.name, top)] if top.is_file() else []
     for folder, inner, files in os.walk(top):
         inner[:] = [name for name in inner if not name.startswith(".") and name != "__pycache__"]
         for name in files:

@@ -28,8 +28,14 @@ _DIFF += "-U3 --src-prefix=a/ --dst-prefix=b/ -O/dev/null --submodule=short --ig
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of the project's repository. `source` is what the ledger keeps (see `source`), `patch` the bytes that
-    `git apply` turns `commit` into the working tree with, but for the files left out."""
+    """The state of the project's repository. `patch` holds the bytes that `git apply` turns `commit` into the working
+    tree with, but for the files left out; empty when there is nothing to record or no repository to record it against.
+
+    `source` is what the ledger keeps, as JSON values. status: ok, no_git, no_repository, no_commit, unsafe (another
+    owner's repository) or error; reason: a sentence when it is not ok; commit, branch (None when detached), detached,
+    shallow; dirty: tracked changes or untracked files, ignored ones not counted; patch_sha256 (empty without a patch)
+    and patch_bytes; left_out: 'path: why' of changed files that the patch does not have.
+    """
 
     source: dict[str, Any]
     patch: bytes = b""
@@ -46,24 +52,8 @@ class _Choice:
         self.left_out.append(f"{path}: {why}")
 
 
-def source(root: Path) -> dict[str, Any]:
-    """What is known of the code's origin, as JSON values:
-
-    status: ok, no_git, no_repository, no_commit, unsafe (another owner's repository) or error; reason: a sentence
-    when it is not ok; commit, branch (None when detached), detached, shallow; dirty: tracked changes or untracked
-    files, ignored ones not counted; patch_sha256 (empty without a patch) and patch_bytes; left_out: 'path: why' of
-    changed files that the patch does not have. Never raises for a state of git.
-    """
-    return snapshot(root).source
-
-
-def patch(root: Path) -> bytes:
-    """The patch of `source(root)`; empty when there is nothing to record or no repository to record it against."""
-    return snapshot(root).patch
-
-
 def snapshot(root: Path, *, limit_bytes: int = PATCH_LIMIT_BYTES) -> Snapshot:
-    """`source` and `patch` of one moment."""
+    """The working tree below or around `root` as it is now. Never raises for a state of git."""
     known: dict[str, Any] = {
         "status": OK,
         "reason": "",

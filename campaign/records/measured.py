@@ -32,12 +32,14 @@ class Block:
 @dataclass(frozen=True)
 class Memory:
     """Peak memory of one untimed step, in bytes. On CPU `live_peak_bytes` decides and `process_peak_bytes` (VmHWM)
-    stands beside; on CUDA it is peak allocated, with `reserved_peak_bytes` and `device_used_bytes` beside."""
+    stands beside. On CUDA it is peak allocated plus what captured graphs keep for their own use (`graph_pool_bytes`,
+    which the allocator does not count as allocated), with `reserved_peak_bytes` and `device_used_bytes` beside."""
 
     live_peak_bytes: int
     process_peak_bytes: int | None = None
     reserved_peak_bytes: int | None = None
     device_used_bytes: int | None = None
+    graph_pool_bytes: int | None = None
     limit_bytes: int | None = None
 
 

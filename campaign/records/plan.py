@@ -120,6 +120,7 @@ class Protocol:
     start_deadline_seconds: float
     reply_deadline_seconds: float
     seed: int
+    steal_limit: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ class Plan:
     """Registered in the ledger before the first timing; a verdict may use nothing that is not declared here.
 
     `threshold` is d: the larger of the protocol's `min_effect` and what this machine's measured floor resolves;
-    `floor_id` names the decision it came from, empty when the floor was never measured here. `attempt` j on the same
+    `floor_id` names the decision it came from, empty when the floor was never measured here; `memory_floor_bytes` is
+    the range of peaks that its equal arms showed (0 without a floor). `attempt` j on the same
     candidate has its alpha halved j-1 times (already applied in `alpha`). `stack` holds the accepted hypotheses that
     control includes. `fingerprint` is what must be equal for two rounds to be comparable.
     """
@@ -151,3 +153,4 @@ class Plan:
     machine_line: str
     command: str
     registered_at: str
+    memory_floor_bytes: int = 0

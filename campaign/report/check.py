@@ -1,4 +1,4 @@
-"""`campaign ledger --check`: replay the whole ledger, read every decided plan's raw samples, judge again, compare.
+"""`campaign ledger --check`: replay the whole ledger, hash every raw file, judge every decided plan again, compare.
 
 A verdict is a pure function of recorded evidence, so the decisions in the ledger must come out of its own samples
 again. The first difference stops the check.
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from campaign.errors import LedgerDamaged
+from campaign.errors import BadInput, LedgerDamaged
 from campaign.records import Decision, Evidence, Need, Plan, Verdict, from_json, to_json
+from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
 from campaign.report.json_text import as_text
 
 if TYPE_CHECKING:
@@ -23,14 +24,17 @@ SCHEMA = 1
 TOLERANCE = 1e-9  # relative, for numbers: another machine's exp and log may differ in the last bit
 # Words about a verdict, which a newer campaign may say otherwise; the rest of the verdict is compared.
 WORDS = frozenset({"sentence", "remedy", "warnings"})
+# Where a line names a raw file, at any depth; what a workload said of itself (facts, fingerprint) may look alike.
+NAMING = frozenset({"blocks_file", "log", "raw"})
+WORKLOADS_OWN = frozenset({"facts", "fingerprint", "counters"})
 # What a decision repeats of its plan.
 REPEATED = ("workload", "device", "stack", "attempt", "machine_line", "command")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What was read and found to agree. `samples` are the blocks read from raw files; `unfinished` plans have no
-    decision, so there is nothing in them to compare."""
+    """What was read and found to agree. `raw_files` are those that some line names, hashed; `samples` the blocks read
+    from those of decided plans; `unfinished` plans have no decision, so nothing in them is judged again."""
 
     place: str
     lines: int
@@ -41,6 +45,7 @@ class CheckResult:
     revoked: int
     unfinished: int
     verdicts: dict[str, int]
+    raw_files: int
 
     def text(self) -> str:
         """The counts in a few lines."""
@@ -49,6 +54,7 @@ class CheckResult:
             f"{self.place}: sound\n"
             f"  {self.lines} lines, each chained to the one before; {self.plans} plans, {self.unfinished} of them "
             "without a decision\n"
+            f"  {self.raw_files} raw files, each of the content that its name says\n"
             f"  {self.decisions} decisions judged again from {self.samples} block times in {self.rounds} rounds: all "
             f"came out as recorded" + (f" ({verdicts})" if verdicts else "") + f"; {self.revoked} revoked since"
         )
@@ -69,6 +75,7 @@ def check(ledger: Ledger) -> CheckResult:
     place = ledger.store.place
     entries = list(ledger.store.entries(verify=True))
     _check_order(entries, place)
+    raw_files = _check_raw(entries, ledger)
     verdicts: Counter[str] = Counter()
     rounds = samples = 0
     for entry in entries:
@@ -93,6 +100,7 @@ def check(ledger: Ledger) -> CheckResult:
         revoked=kinds["revoked"],
         unfinished=len(ledger.unfinished()),
         verdicts=dict(verdicts),
+        raw_files=raw_files,
     )
 
 
@@ -119,6 +127,9 @@ def differences(decision: Decision, evidence: Evidence) -> Iterator[tuple[str, A
         ("timed_seconds", sum((one.timed_seconds for one in evidence.rounds), 0.0)),
     ):
         yield from _apart(name, getattr(decision, name), again)
+    yield from _apart("parity", decision.parity, describe_parity(evidence))
+    yield from _apart("engagement", decision.engagement, describe_engagement(evidence))
+    yield from _apart("low_precision", decision.low_precision, describe_low_precision(evidence))
 
 
 def _probe_seconds(evidence: Evidence) -> float:
@@ -156,6 +167,45 @@ def _apart(path: str, recorded: Any, again: Any) -> Iterator[tuple[str, Any, Any
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _check_raw(entries: list[Entry], ledger: Ledger) -> int:
+    """Hash every raw file that a line names, each once, whether its plan was decided or not; how many there are.
+
+    The patch of a plan's source is hashed where it was kept. Raises LedgerDamaged naming the line and the file.
+    """
+    from campaign.ledger.raw import RawFiles
+
+    raw, place = RawFiles(ledger.folder), ledger.store.place
+    seen: set[str] = set()
+    for entry in entries:
+        names = _patch(entry, ledger) if entry.kind == "registered" else _raw_names(entry.body)
+        for name in sorted(set(names) - seen):
+            try:
+                raw.load(name, place, entry.line)
+            except BadInput as error:
+                raise LedgerDamaged(place, entry.line, f"{entry.kind} {entry.id}: {error.message}") from error
+            seen.add(name)
+    return len(seen)
+
+
+def _patch(entry: Entry, ledger: Ledger) -> list[str]:
+    """The kept patch of a plan's source, where it is there."""
+    sha256 = entry.body["source"].get("patch_sha256")
+    name = f"raw/{sha256}.patch"
+    return [name] if sha256 and (ledger.folder / name).exists() else []
+
+
+def _raw_names(value: Any, key: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in WORKLOADS_OWN:
+                yield from _raw_names(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _raw_names(inner, key)
+    elif key in NAMING and isinstance(value, str) and value.startswith("raw/"):
+        yield value
 
 
 def _check_order(entries: list[Entry], place: str) -> None:

@@ -1,4 +1,4 @@
-"""Parity and engagement of a decision in one line each, judged by the rules that the verdict used."""
+"""Parity, engagement and low precision of a decision in one line each, judged by the rules that the verdict used."""
 
 from __future__ import annotations
 
@@ -57,6 +57,12 @@ def _change(change: ExpectedChange, control: dict[str, float], treatment: dict[s
         predicted = ["?" if value is None else f"{value:g}" for value in (change.control, change.treatment)]
         said += f" (predicted {' -> '.join(predicted)})"
     return said if seen(change, control, treatment) else f"NOT SEEN {said}"
+
+
+def describe_low_precision(evidence: Evidence) -> str:
+    """What the probed workload said of its low precision (`emulated`, `hardware`, `none`), or `unknown`."""
+    arms = evidence.probe.arms if evidence.probe else ()
+    return next((str(arm.facts["low_precision"]) for arm in arms if "low_precision" in arm.facts), "unknown")
 
 
 def _failures(probe: Probe | None) -> str:

@@ -8,7 +8,7 @@ JSON, schema 1 (keys are only ever added under one schema number; numbers that a
      "stack": [hypothesis, ...], "does_not_show": [sentence, ...],
      "decisions": [{"revoked": bool, "revoked_why": str, "superseded_by": int or null,
                     "decision": the ledger's record,
-                    "plan": {"protocol", "alpha", "threshold", "floor_id", "attempt", "source", "code", "null",
+                    "plan": {"protocol", "alpha", "threshold", "floor_id", "attempt", "source", "code", "null", "needs",
                              "fingerprint", "registered_at"}}, ...]}
 """
 
@@ -75,6 +75,7 @@ def _json_row(row: Reported) -> dict[str, Any]:
         "floor_id": plan.floor_id,
         "attempt": plan.attempt,
         "null": plan.hypothesis.null,
+        "needs": list(plan.hypothesis.needs),
         "source": plan.source,
         "code": plan.code,
         "fingerprint": plan.fingerprint,

@@ -206,6 +206,7 @@ def _details(rows: Sequence[Reported]) -> str:
         facts = [
             f"edit: {', '.join(code(change) for change in changes) if changes else 'none'}; on "
             + " + ".join(["root", *(code(name) for name in decision.stack)]),
+            f"needs: {prose(', '.join(row.plan.hypothesis.needs))}" if row.plan.hypothesis.needs else "",
             f"parity: {prose(decision.parity)}; engaged: {prose(decision.engagement)}; low precision: "
             f"{prose(decision.low_precision)}",
             f"memory: {prose(memory_line(verdict.memory))}" if verdict.memory else "",

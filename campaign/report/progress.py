@@ -85,6 +85,7 @@ class Progress:
         self._say(
             f"{plan.hypothesis.name} on {'+'.join(('root', *plan.stack))}: {plan.workload}, {plan.device}, predicted "
             f"{units.ratio(plan.hypothesis.predicted_ratio)}"
+            + (f", needs {', '.join(plan.hypothesis.needs)}" if plan.hypothesis.needs else "")
         )
         self._say(
             f"plan {plan.id}: looks after {looks} rounds{confirm}; {protocol.pairs} pairs a round, {protocol.clock} "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from campaign.reading import is_test
 from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Decision, Plan
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ class Reported:
 
     @property
     def is_test(self) -> bool:
-        """Whether a decisive look was taken at an edit: A/A nulls and first looks can't accept and aren't tests."""
-        return self.decision.verdict.look > 0 and self.plan.protocol.decisive and not self.plan.hypothesis.null
+        return is_test(self.decision.verdict, self.plan)
 
     @property
     def clock(self) -> str:

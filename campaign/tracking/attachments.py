@@ -16,7 +16,7 @@ from campaign.tracking import mapping, note
 from campaign.tracking.decided import Decided
 from campaign.tracking.figure import decision_png
 
-LOG_LIMIT_BYTES = 1_000_000
+LOG_LIMIT_BYTES = 1_000_000  # of a log; a patch is copied whole, or it would not apply
 
 
 def lay_out(folder: Path, ledger: Decided, decision: Decision, evidence: Evidence, revoked: bool) -> None:
@@ -45,7 +45,7 @@ def lay_out(folder: Path, ledger: Decided, decision: Decision, evidence: Evidenc
                 _copy(ledger, arm.log, folder / "logs" / f"probe-{arm.arm}.txt")
     patch = plan.source.get("patch_sha256")
     if patch:
-        _copy(ledger, f"raw/{patch}.patch", folder / "code.patch.txt")
+        _copy(ledger, f"raw/{patch}.patch", folder / "code.patch.txt", whole=True)
     png = decision_png(decision, evidence)
     if png is not None:
         (folder / "figures").mkdir()
@@ -61,8 +61,8 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _copy(ledger: Decided, relative: str, target: Path) -> None:
-    """Copy a file from beside the ledger, or the end of a long one with a line that says so."""
+def _copy(ledger: Decided, relative: str, target: Path, *, whole: bool = False) -> None:
+    """Copy a file from beside the ledger; of a long one, unless `whole`, its end with a line that says so."""
     try:
         source = ledger.path(relative)
     except BadInput:
@@ -70,7 +70,7 @@ def _copy(ledger: Decided, relative: str, target: Path) -> None:
     if not source.is_file():
         return
     data = source.read_bytes()
-    if len(data) > LOG_LIMIT_BYTES:
+    if len(data) > LOG_LIMIT_BYTES and not whole:
         data = f"... (the last {LOG_LIMIT_BYTES} of {len(data)} bytes)\n".encode() + data[-LOG_LIMIT_BYTES:]
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)

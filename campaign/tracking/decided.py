@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from campaign.records import Decision, Evidence
+from campaign.records import Decision, Evidence, Plan
 
 
 class Decided(Protocol):
@@ -18,6 +18,9 @@ class Decided(Protocol):
 
     def decisions(self) -> Sequence[Decision]:
         """Every decision, with its sequence number."""
+
+    def plans(self) -> Sequence[Plan]:
+        """Every registered plan."""
 
     def revoked(self) -> Collection[str]:
         """The ids of decisions that were taken back."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from campaign import units
+from campaign.reading import wall_effect
 from campaign.records import ACCEPT, INVALID, UNAVAILABLE, Block, Decision, Evidence, Plan, Round, Trial, to_json
 
 PARAM_LIMIT = 5900
@@ -89,7 +90,7 @@ def verdict_word(decision: Decision, revoked: bool) -> str:
 
 
 def decision_metrics(decision: Decision) -> dict[str, float]:
-    """The scalars of the parent run. Speed in tokens/s, ratios control/treatment seconds, memory in MiB."""
+    """The scalars of the parent run. Speed in tokens/s of wall time, ratios control/treatment seconds, memory in MiB."""
     verdict = decision.verdict
     found: dict[str, float | None] = {}
     if effect := verdict.effect:
@@ -98,8 +99,11 @@ def decision_metrics(decision: Decision) -> dict[str, float]:
             "ratio_low": effect.low,
             "ratio_high": effect.high,
             "gain_pct": 100 * (effect.ratio - 1),
-            "tokens_per_second/control": effect.control_tokens_per_second,
-            "tokens_per_second/treatment": effect.treatment_tokens_per_second,
+        }
+    if wall := wall_effect(verdict):
+        found |= {
+            "tokens_per_second/control": wall.control_tokens_per_second,
+            "tokens_per_second/treatment": wall.treatment_tokens_per_second,
         }
     if memory := verdict.memory:
         found |= {

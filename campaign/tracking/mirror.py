@@ -68,7 +68,8 @@ def sync(ledger: Decided, decision_ids: Collection[str] | None = None) -> list[s
             written.append(decision.id)
         changed = _mark_revoked(client, decisions, known, revoked)
         if written or changed:
-            _describe(client, experiment, note.scoreboard(campaign, decisions, revoked))
+            plans = {plan.id: plan for plan in ledger.plans()}
+            _describe(client, experiment, note.scoreboard(campaign, decisions, plans, revoked))
     if damage is not None:
         raise damage
     return written

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from campaign import units
-from campaign.records import ACCEPT, INVALID, REJECT, UNAVAILABLE, Decision, Effect, Evidence, Verdict
+from campaign.reading import is_test, wall_effect
+from campaign.records import ACCEPT, INVALID, REJECT, UNAVAILABLE, Decision, Effect, Evidence, Plan, Verdict
 from campaign.tracking.mapping import config_changes, cut, log_path, trial_name, verdict_word
 
 # MLflow refuses longer values of an experiment tag (20,000) and silently cuts those of a run tag (8,000).
@@ -55,7 +56,8 @@ def decision_markdown(decision: Decision, evidence: Evidence, revoked: bool = Fa
         first_line(decision, revoked),
         f"Try next: `{verdict.remedy}`" if verdict.remedy else "",
         "## The claim",
-        f"{claim.claim} Mechanism: {claim.mechanism} Predicted: {units.ratio(claim.predicted_ratio)}.",
+        f"{claim.claim} Mechanism: {claim.mechanism} Predicted: {units.ratio(claim.predicted_ratio)}."
+        + (f" Needs: {', '.join(claim.needs)}." if claim.needs else ""),
         "## What was measured",
         _numbers(decision),
         _warnings(verdict),
@@ -77,13 +79,16 @@ def _numbers(decision: Decision) -> str:
     if effect := verdict.effect:
         rows += [
             (
-                "whole-step speed",
-                units.rate(effect.control_tokens_per_second),
-                units.rate(effect.treatment_tokens_per_second),
+                f"step, {effect.clock} clock",
+                units.seconds(effect.control_step_seconds),
+                units.seconds(effect.treatment_step_seconds),
                 f"**{units.ratio(effect.ratio)}** {units.interval(effect.low, effect.high)}",
             ),
             ("step, p99", units.seconds(effect.control_p99_seconds), units.seconds(effect.treatment_p99_seconds), ""),
         ]
+    if wall := wall_effect(verdict):
+        rates = (units.rate(wall.control_tokens_per_second), units.rate(wall.treatment_tokens_per_second))
+        rows.append(("throughput, wall clock", *rates, "" if wall is verdict.effect else units.ratio(wall.ratio)))
     if memory := verdict.memory:
         surely = "exact in every round" if memory.exact else units.interval(memory.low, memory.high)
         change = units.signed_size(memory.treatment_bytes - memory.control_bytes)
@@ -150,8 +155,13 @@ def _trust(decision: Decision, evidence: Evidence) -> str:
     return "\n".join(f"- {fact}" for fact in facts if fact)
 
 
-def scoreboard(campaign: str, decisions: Sequence[Decision], revoked: Collection[str]) -> str:
-    """The experiment's note: the accepted stack on top, then everything else that was tried, best ratio first."""
+def scoreboard(
+    campaign: str, decisions: Sequence[Decision], plans: Mapping[str, Plan], revoked: Collection[str]
+) -> str:
+    """The experiment's note: the accepted stack on top, then everything else that was tried, best ratio first.
+
+    `plans` holds each decision's plan by its id.
+    """
     stack = [d for d in decisions if d.verdict.verdict == ACCEPT and d.id not in revoked]
     others = sorted((d for d in decisions if d not in stack), key=_by_ratio)
     parts = [
@@ -161,7 +171,7 @@ def scoreboard(campaign: str, decisions: Sequence[Decision], revoked: Collection
         product = math.prod(d.verdict.effect.ratio for d in stack if d.verdict.effect)
         parts.append(
             f"Accepted stack, in order. The product of the single ratios is {units.ratio(product)}, which is no "
-            "measurement of the stack: `campaign revalidate` takes that."
+            "measurement of the stack."
         )
         parts.append(_board(stack, revoked))
     if others:
@@ -170,7 +180,8 @@ def scoreboard(campaign: str, decisions: Sequence[Decision], revoked: Collection
         if len(others) > len(shown):
             parts.append(f"{len(others) - len(shown)} more: `campaign ledger`.")
     alpha = sum(d.verdict.alpha_spent for d in decisions)
-    parts.append(f"Tests run: {len(decisions)}, alpha spent in all: {alpha:.4g}. Rebuild this view: `campaign sync`.")
+    tests = sum(is_test(d.verdict, plans[d.plan_id]) for d in decisions)
+    parts.append(f"Tests run: {tests}, alpha spent in all: {alpha:.4g}. Rebuild this view: `campaign sync`.")
     text = "\n\n".join(parts)
     return text if len(text) <= SCOREBOARD_LIMIT else text[:SCOREBOARD_LIMIT] + "\n\n(cut; see `campaign ledger`)"
 

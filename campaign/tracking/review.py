@@ -18,13 +18,15 @@ from campaign.tracking.store import REMEDY, database
 
 VIEW_KEY = "campaign"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
-# Column ids of the table in its order, and widths in pixels. The first ones are MLflow's own and always shown.
+# Column ids of the table in its order, and widths in pixels. The first ones are MLflow's own and always shown. The
+# ratio is on the clock in the column beside it; tokens a second are on the wall clock, or missing.
 _FIXED = {"attributes.`Run Name`": 330, "runDateAndNestInfo": 130}
 COLUMNS = {
     "tags.`verdict`": 130,
     "metrics.`ratio`": 75,
     "metrics.`ratio_low`": 85,
     "metrics.`ratio_high`": 90,
+    "tags.`clock`": 70,
     "metrics.`tokens_per_second/control`": 185,
     "metrics.`tokens_per_second/treatment`": 205,
     "metrics.`peak_memory_mib/control`": 180,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 REMEDY = "campaign sync"
 LOCK_SECONDS = 120.0
 _LOCK_POLL_SECONDS = 0.05
+# What another release of MLflow, SQLAlchemy or matplotlib may raise; none of it may end a sweep.
+_SURPRISES = (OSError, ImportError, sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, RuntimeError)
 
 
 def database(root: Path) -> Path:
@@ -49,7 +51,9 @@ def failures() -> Iterator[None]:
     """Turn whatever MLflow, its database or the disk raises into TrackingFailed with the cause and what to type."""
     try:
         yield
-    except (OSError, ImportError, sqlite3.Error, ValueError) as error:
+    except TrackingFailed:
+        raise
+    except _SURPRISES as error:
         raise TrackingFailed(_cause(error), remedy=_remedy(error)) from error
     except _library_errors() as error:
         raise TrackingFailed(_cause(error), remedy=_remedy(error)) from error

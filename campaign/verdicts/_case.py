@@ -67,7 +67,7 @@ class Judged:
 
     @cached_property
     def memory(self) -> MemoryChange | None:
-        return memory_change(self.rounds, self.plan.protocol, self.alpha)
+        return memory_change(self.rounds, self.plan.protocol, self.alpha, least_bytes=self.plan.memory_floor_bytes)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ class Case:
     def postponed(self) -> bool:
         """Whether this look may not decide and the next may: too many invalid rounds stand before it, or it is the
         first and whole processes alternated (DESIGN 5: with the later looks)."""
-        if self.look == 0 and not self.is_last_look and not all(one.together for one in self.evidence.rounds):
+        mine = self.sorted.valid("screen")[: self.wanted]
+        if self.look == 0 and not self.is_last_look and not all(one.together for one in mine):
             return True
         bad = self.sorted.invalid_before("screen", self.wanted)
         return not self.is_last_look and bad > most_invalid(self.wanted, self.protocol.invalid_share_limit)

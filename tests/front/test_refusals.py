@@ -86,6 +86,7 @@ def test_misspelt_key_inside_a_list_of_predictions_is_named(project, add_hypothe
         ("lease.wait_seconds=-1", "0 or more"),
         ("lease.wait_seconds=soon", "0 or more"),
         ("lease=3", "lease must be a mapping"),
+        ("campaign=7", "campaign must be a mapping"),
         ("campaign.name=a/b", "letters, digits"),
         ("campaign.name=7", "must be a text"),
         ("json=perhaps", "must be true or false"),
@@ -106,6 +107,8 @@ def test_misspelt_key_inside_a_list_of_predictions_is_named(project, add_hypothe
         ("hypothesis.claim=''", "must be a text that is not empty"),
         ("hypothesis.memory_growth_limit=-1", "0 or more"),
         ("hypothesis.edit.overrides=[]", "has no edit"),
+        ("+hypothesis.edit.environment={2X: a}", "'2X' is not a name of an environment variable"),
+        ("hypothesis.parity=3", "hypothesis.parity: expected"),
         ("hypothesis.name=other", "the name is the file's name"),
         ("~hypothesis.claim", "claim is missing"),
         ("+hypothesis.conflicts=[prenorm_fusion]", "no hypothesis in hypothesis.conflicts 'prenorm_fusion'"),
@@ -126,6 +129,7 @@ def test_wrong_value_is_refused_by_key_value_and_rule(project, override, says):
     with pytest.raises(BadInput) as caught:
         load(project, ["hypothesis=prenorm_fusion", override])
     assert says in caught.value.message
+    assert caught.value.remedy
     assert caught.value.exit_code == EXIT_BAD_INPUT
 
 
@@ -192,8 +196,26 @@ def test_search_path_that_is_not_there_is_refused(project):
 
 def test_null_with_an_edit_is_refused(project, add_hypothesis):
     add_hypothesis("x", "workload.seed=3", more='  "null": true\n')
-    with pytest.raises(BadInput, match="an A/A null changes nothing"):
+    with pytest.raises(BadInput, match="an A/A null changes nothing") as caught:
         load(project, ["hypothesis=x"])
+    assert "conf/hypothesis/x.yaml" in caught.value.remedy
+
+
+def test_hypothesis_that_requires_what_it_conflicts_with_is_refused(project, add_hypothesis):
+    both = "  requires: [prenorm_fusion]\n  conflicts: [prenorm_fusion]\n"
+    add_hypothesis("x", "workload.seed=3", more=both)
+    with pytest.raises(BadInput, match="both requires and conflicts with prenorm_fusion") as caught:
+        load(project, ["hypothesis=x"])
+    assert caught.value.remedy == "take prenorm_fusion out of `requires` or `conflicts` in conf/hypothesis/x.yaml"
+
+
+@pytest.mark.parametrize("declared", ["7", "[7]", "file:///somewhere"])
+def test_search_path_that_is_no_list_of_strings_is_refused(project, add, declared):
+    config = (project / "conf/config.yaml").read_text()
+    add("config.yaml", config.replace("hydra:\n", f"hydra:\n  searchpath: {declared}\n", 1))
+    with pytest.raises(BadInput, match="must be a list of strings") as caught:
+        load(project, [])
+    assert "file://DIR" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def test_revert_takes_an_edit_out_of_the_stack_for_a_reason_that_is_kept(decided
     with open_ledger(decided, "demo", writable=False) as ledger:
         (entry,) = ledger.store.entries(kinds=("revoked",))
         (*_, stack) = ledger.store.entries(kinds=("stack",))
+    assert entry.id == "revoked-prenorm_fusion-1-decision"  # the name that Ledger.revoke gives, which is idempotent
     assert entry.body == {"decision_id": "prenorm_fusion-1-decision", "why": "breaks resume"}
     assert stack.body == {"decisions": [], "head": []}
     assert main(words) == 2

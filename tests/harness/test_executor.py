@@ -102,6 +102,13 @@ def test_a_hanging_trial_meets_its_deadline(tmp_path):
     assert "within 2 s" in measured.trial("treatment").message
 
 
+def test_a_trial_that_closes_its_answers_and_lives_on_is_hung(tmp_path, monkeypatch):
+    monkeypatch.setattr("campaign.executor.process.BURIAL_SECONDS", 1.0)
+    measured = one_round(tmp_path, plan(treatment=arm("treatment", fault="deaf", fault_step=3)), ["treatment"])
+    assert measured.trial("treatment").status == "hung"
+    assert "closed its answers" in measured.trial("treatment").message
+
+
 def test_a_loss_that_is_not_a_number_is_garbage(tmp_path):
     measured = one_round(tmp_path, plan(treatment=arm("treatment", fault="nan", fault_step=3)), ["treatment"])
     assert measured.trial("treatment").status == "garbage"

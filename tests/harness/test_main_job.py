@@ -177,6 +177,17 @@ def test_a_second_campaign_on_the_device_is_refused_or_waits(project, command):
     assert decisions(project, "third")[0].verdict.verdict == "reject"
 
 
+def test_code_that_changes_while_a_round_runs_makes_it_invalid(project, command):
+    process = command("hypothesis=more_sleep", "protocol.pairs=40")
+    wait_for(process, "screen round 1")
+    while len(children(process.pid)) < 2:
+        continue
+    (project / "tiny.py").write_text((project / "tiny.py").read_text() + "\n# edited\n")
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 3, said
+    assert decisions(project)[0].verdict.reason == "code_changed"
+
+
 def test_arms_that_do_not_fit_together_are_measured_apart_and_the_row_says_so(project):
     words = ["hypothesis=more_sleep", "workload.alone=true"]
     looks = ["protocol.looks=[2, 3]", "protocol.alpha_split=[0.5, 0.5]", "protocol.beta_split=[0.5, 0.5]"]
@@ -185,3 +196,8 @@ def test_arms_that_do_not_fit_together_are_measured_apart_and_the_row_says_so(pr
     assert (decision.verdict.verdict, decision.verdict.valid_rounds) == ("reject", 3), "the first look is passed over"
     assert any("alternated" in warning for warning in decision.verdict.warnings)
     assert kinds(project).count("note") == 1
+    lines = map(json.loads, (project / "runs" / "default" / "ledger.jsonl").read_text().splitlines())
+    trials = [line["body"] for line in lines if line["kind"] == "trial"]
+    assert sorted(trial["status"] for trial in trials) == ["interrupted", *["ok"] * 6, "out_of_memory"]
+    (failed,) = (trial for trial in trials if trial["status"] == "out_of_memory")
+    assert "there is room for one of us" in (project / "runs" / "default" / failed["log"]).read_text()

@@ -10,12 +10,15 @@ import numpy
 import pytest
 import torch
 
+from campaign.machine import fingerprint
 from campaign.memory import step_memory
-from campaign.memory.tensors import live_tensor_peak
+from campaign.memory.tensors import graph_pool_bytes, live_tensor_peak
 from campaign.parity import measure, relative_distance
 from campaign.probe import GRADIENT_SAMPLE, probe_workload
+from campaign.probe.operators import counted
 from campaign.records import ArmProbe
 from campaign.timing import is_steady, steps_per_block, timed_block
+from campaign.worker import spelled
 
 MIB = 1 << 20
 
@@ -170,3 +173,34 @@ def test_memory_of_a_cpu_step_has_a_limit_and_a_process_peak():
     measured = step_memory(workload)
     assert measured.live_peak_bytes == 4 * MIB + 4
     assert measured.limit_bytes > measured.process_peak_bytes > 4 * MIB
+
+
+def test_what_a_captured_graph_keeps_for_itself_counts_beside_the_allocated_peak():
+    segments = [
+        {"segment_pool_id": (0, 0), "total_size": 100 * MIB, "allocated_size": 60 * MIB},
+        {"segment_pool_id": (0, 1), "total_size": 20 * MIB, "allocated_size": 4 * MIB},
+        {"segment_pool_id": (0, 1), "total_size": 10 * MIB, "allocated_size": 0},
+    ]
+    assert graph_pool_bytes(segments) == (20 - 4 + 10) * MIB
+
+
+def test_operators_dispatched_while_a_graph_was_captured_count_as_run(tmp_path):
+    workload = types.SimpleNamespace(
+        device="cpu",
+        low_precision="none",
+        step=lambda: torch.ones(2).mul(2.0),
+        synchronize=lambda: None,
+        gradients=lambda: {"w": torch.ones(2)},
+        last_step=lambda: {"loss": 1.0, "gradient_norm": 2.0},
+        facts=dict,
+    )
+    _, captured = counted(lambda: torch.ones(2).mul(2.0).rsqrt())
+    reply = probe_workload(workload, 1, tmp_path / "g.npz", captured)
+    assert reply["counters"]["op:aten::mul"] == 1 + 1
+    assert reply["counters"]["op:aten::rsqrt"] == 1
+
+
+def test_the_worker_spells_its_device_as_the_plan_does():
+    for device in ("cpu", "cuda:1"):
+        assert spelled(device) == fingerprint(device)["device"] == device
+    assert spelled("cuda") == fingerprint("cuda")["device"] == "cuda:0"

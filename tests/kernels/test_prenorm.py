@@ -102,16 +102,14 @@ def test_the_raw_kernel_writes_all_of_its_buffers_and_nothing_beyond(rows: int) 
     generator = torch.Generator().manual_seed(rows)
     x, residual, grad_y, grad_h = (torch.randn(rows, width, generator=generator) for _ in range(4))
     weight = torch.randn(width, generator=generator)
-    sizes = {"y": rows * width, "h": rows * width, "rstd": rows, "dx": rows * width, "dw": width, "partial": width}
+    sizes = {"y": rows * width, "h": rows * width, "dx": rows * width, "dw": width}
     buffers = {name: torch.full((size + guard,), math.nan) for name, size in sizes.items()}
     at = {name: buffer.data_ptr() for name, buffer in buffers.items()}
     library = prenorm_cpu.library()
     inputs = (x.data_ptr(), residual.data_ptr(), weight.data_ptr())
-    library.prenorm_forward_f32(*inputs, 1e-5, rows, width, at["y"], at["h"], at["rstd"])
-    library.prenorm_backward_f32(
-        grad_y.data_ptr(), grad_h.data_ptr(), at["h"], weight.data_ptr(), at["rstd"], rows, width,
-        at["dx"], at["dw"], at["partial"],
-    )  # fmt: skip
+    library.prenorm_forward_f32(*inputs, 1e-5, rows, width, at["y"], at["h"])
+    gradients = (grad_y.data_ptr(), grad_h.data_ptr())
+    library.prenorm_backward_f32(*gradients, at["h"], weight.data_ptr(), 1e-5, rows, width, at["dx"], at["dw"])
     for name, buffer in buffers.items():
         written = rows > 0 or name == "dw"
         assert buffer[: sizes[name]].isfinite().all() or not written, name
@@ -149,17 +147,56 @@ def test_the_compiled_kernel_refuses_what_it_cannot_take(
         prenorm.cpu(**{**fits, **wrong})
 
 
-def test_the_backward_op_called_directly_refuses_tensors_that_do_not_fit() -> None:
+def test_the_backward_op_called_directly_refuses_what_does_not_fit() -> None:
     backward = torch.ops.kernels.prenorm_cpu_backward
-    fits = {"grad_y": _ones(2, 4), "grad_h": _ones(2, 4), "h": _ones(2, 4), "weight": _ones(4), "rstd": _ones(2)}
-    with pytest.raises(ValueError, match="rstd must be float32"):
-        backward(**{**fits, "rstd": _ones(3)})
-    with pytest.raises(ValueError, match="rstd must be float32"):
-        backward(**{**fits, "rstd": _ones(2, dtype=torch.float64)})
-    with pytest.raises(ValueError, match="grad_y has the shape"):
-        backward(**{**fits, "grad_y": _ones(1, 4)})
-    with pytest.raises(TypeError, match=r"grad_h is torch\.float64"):
-        backward(**{**fits, "grad_h": _ones(2, 4, dtype=torch.float64)})
+    fits = {"grad_y": _ones(2, 4), "grad_h": _ones(2, 4), "h": _ones(2, 4), "weight": _ones(4), "eps": 0.0}
+    for error, said, wrong in (
+        (ValueError, "grad_y has the shape", {"grad_y": _ones(1, 4)}),
+        (TypeError, r"grad_h is torch\.float64", {"grad_h": _ones(2, 4, dtype=torch.float64)}),
+        (TypeError, r"takes torch\.float32, not torch\.float64", {"h": _ones(2, 4, dtype=torch.float64)}),
+        (ValueError, "weight has the shape", {"weight": _ones(5)}),
+        (ValueError, "eps must be finite", {"eps": -1.0}),
+    ):
+        with pytest.raises(error, match=said):
+            backward(**{**fits, **wrong})
+
+
+@pytest.mark.parametrize("name", ["x", "residual", "weight"])
+def test_a_tensor_whose_memory_was_freed_is_refused(name: str) -> None:
+    _cpu_or_skip()
+    given = {"x": _ones(2, 4), "residual": _ones(2, 4), "weight": _ones(4)}
+    given[name].untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="no memory"):
+        prenorm.cpu(**given, eps=0.0)
+
+
+def test_a_negated_view_is_read_with_its_sign(implementation: prenorm.Prenorm) -> None:
+    # Its memory holds the opposite numbers, and only the dispatcher knows.
+    leaf = _row(3.0, 4.0)
+    view = torch._neg_view(leaf)
+    y, h = implementation(view, torch.zeros(1, 2), torch.ones(2), 0.0)
+    assert h.tolist() == [[-3.0, -4.0]]
+    cotangent = torch._neg_view(torch.tensor([[1.0, 1.0]]))
+    (grad,) = torch.autograd.grad((y, h), leaf, (torch.zeros(1, 2), cotangent))
+    assert grad.tolist() == [[1.0, 1.0]]
+
+
+def test_the_op_called_by_its_name_has_the_same_gradients() -> None:
+    _cpu_or_skip()
+    given = _row(1.0, 5.0), _row(2.0, -1.0), torch.tensor([1.0, 2.0], requires_grad=True)
+    ours = torch.autograd.grad(prenorm.cpu(*given, 0.5), given, (torch.ones(1, 2), torch.ones(1, 2)))
+    named = torch.ops.kernels.prenorm_cpu(*given, 0.5)
+    theirs = torch.autograd.grad(named, given, (torch.ones(1, 2), torch.ones(1, 2)))
+    assert all(torch.equal(one, two) for one, two in zip(ours, theirs, strict=True))
+
+
+def test_a_second_derivative_is_an_error_and_not_zeros() -> None:
+    _cpu_or_skip()
+    x, cotangent = _row(1.0, 2.0), _row(1.0, 1.0)
+    y, _ = prenorm.cpu(x, torch.zeros(1, 2), torch.ones(2), 0.0)
+    (grad,) = torch.autograd.grad(y, x, cotangent, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        grad.sum().backward()
 
 
 def test_loading_the_kernel_leaves_denormal_numbers_to_the_process() -> None:

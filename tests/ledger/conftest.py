@@ -101,7 +101,9 @@ def make_plan() -> Callable[..., Plan]:
 
 @pytest.fixture
 def make_decision() -> Callable[..., Decision]:
-    def make(id: str = "d1", plan_id: str = "fuse-1", verdict: str = "accept", floor: Floor | None = None) -> Decision:
+    def make(
+        id: str = "d1", plan_id: str = "fuse-1", verdict: str = "accept", floor: Floor | None = None, look: int = 1
+    ) -> Decision:
         return Decision(
             id=id,
             plan_id=plan_id,
@@ -111,7 +113,7 @@ def make_decision() -> Callable[..., Decision]:
             workload="tiny",
             device="cpu",
             predicted_ratio=1.1,
-            verdict=Verdict(verdict, "faster", "It is faster.", floor=floor),
+            verdict=Verdict(verdict, "faster", "It is faster.", floor=floor, look=look),
             stack=(),
             overrides=("ops.prenorm=cpu",),
             attempt=1,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 
 import campaign
 from campaign.errors import BadInput, LedgerDamaged, UnknownName
-from campaign.ledger import Journal, Ledger, Stamp, campaigns, open_ledger
+from campaign.ledger import Journal, Ledger, Stamp, campaigns, history, open_ledger
 from campaign.records import Arm, Floor
-from tests.ledger.writing import Make, decide, register
+from tests.ledger.writing import Make, decide, register, write_round
 
 ROOT = Path(campaign.__file__).parent.parent
 DAY = 24 * 3600.0
@@ -90,14 +91,14 @@ def test_the_floor_is_the_newest_null_measurement_here_and_at_most_a_week_old(
     entry = next(entry for entry in ledger.store.entries() if entry.id == "new")
     written = datetime.fromisoformat(entry.time).timestamp()
 
-    assert ledger.floor("print-a", "tiny", "wall") == ("new", floor(0.02))
-    assert ledger.floor("print-a", "tiny", "cpu") == ("cpu", floor(0.01, "cpu"))
-    assert ledger.floor("print-b", "tiny", "wall") == ("elsewhere", floor(0.03))
-    assert ledger.floor("print-c", "tiny", "wall") is ledger.floor("print-a", "large", "wall") is None
-    assert ledger.floor("print-a", "tiny", "wall", now=written + 7 * DAY - 1) is not None
-    assert ledger.floor("print-a", "tiny", "wall", now=written + 7 * DAY + 1) is None
+    assert history.floor(ledger, "print-a", "tiny", "wall") == ("new", floor(0.02))
+    assert history.floor(ledger, "print-a", "tiny", "cpu") == ("cpu", floor(0.01, "cpu"))
+    assert history.floor(ledger, "print-b", "tiny", "wall") == ("elsewhere", floor(0.03))
+    assert history.floor(ledger, "print-c", "tiny", "wall") is history.floor(ledger, "print-a", "large", "wall") is None
+    assert history.floor(ledger, "print-a", "tiny", "wall", now=written + 7 * DAY - 1) is not None
+    assert history.floor(ledger, "print-a", "tiny", "wall", now=written + 7 * DAY + 1) is None
     ledger.revoke("new", "measured with the charger out")
-    assert ledger.floor("print-a", "tiny", "wall") == ("old", floor(0.04))
+    assert history.floor(ledger, "print-a", "tiny", "wall") == ("old", floor(0.04))
 
 
 def test_attempts_count_decisive_tests_of_the_same_treatment(
@@ -115,14 +116,32 @@ def test_attempts_count_decisive_tests_of_the_same_treatment(
     ]
     for id, settings, verdict in kinds:
         register(ledger, make_plan(id, **settings))
-        decide(ledger, make_decision(f"{id}-decision", id, verdict))
+        look = 0 if verdict in ("invalid", "unavailable") else 1
+        decide(ledger, make_decision(f"{id}-decision", id, verdict, look=look))
     register(ledger, make_plan("p9"))  # never decided
     treatment = make_plan().treatment
-    assert ledger.attempts("fuse", treatment.hash) == 3
+    assert history.attempts(ledger, "fuse", treatment.hash) == 3
     ledger.revoke("p3-decision", "it still was a test")
-    assert ledger.attempts("fuse", treatment.hash) == 3
-    assert ledger.attempts("other", treatment.hash) == 1
-    assert ledger.attempts("fuse", Arm("treatment", "x", "models.build", {"width": 4}).hash) == 0
+    assert history.attempts(ledger, "fuse", treatment.hash) == 3
+    assert history.attempts(ledger, "other", treatment.hash) == 1
+    assert history.attempts(ledger, "fuse", Arm("treatment", "x", "models.build", {"width": 4}).hash) == 0
+
+
+def test_an_attempt_whose_numbers_were_seen_counts_even_without_a_verdict(
+    ledger: Ledger, make_plan: Make, make_decision: Make, make_round: Make, blocks_body: Make
+) -> None:
+    plan = make_plan("interrupted")
+    plan = replace(plan, protocol=replace(plan.protocol, contention_limit=100.0))
+    register(ledger, plan)
+    for index in range(plan.protocol.looks[0]):
+        assert history.attempts(ledger, "fuse", plan.treatment.hash) == 0
+        measured, blocks = make_round(f"r{index}", index)
+        settled = replace(measured, trials=tuple(replace(one, steady=True) for one in measured.trials))
+        write_round(ledger, plan.id, (settled, blocks), blocks_body)
+    assert history.attempts(ledger, "fuse", plan.treatment.hash) == 1
+    register(ledger, make_plan("late"))
+    decide(ledger, make_decision("late-decision", "late", "invalid", look=1))
+    assert history.attempts(ledger, "fuse", plan.treatment.hash) == 2
 
 
 def test_unfinished_plans_are_those_without_a_decision(ledger: Ledger, make_plan: Make, make_decision: Make) -> None:

@@ -99,6 +99,9 @@ class Tiny:
             os.kill(os.getpid(), signal.SIGKILL)
         if fault == "exit":
             os._exit(7)
+        if fault == "deaf":
+            os.closerange(3, 64)
+            time.sleep(3600)
         if fault == "hang":
             time.sleep(3600)
         if fault == "nan":

@@ -15,7 +15,7 @@ Git = Callable[..., str]
 
 
 def test_a_clean_repository_has_a_commit_a_branch_and_no_patch(project: Path, git: Git) -> None:
-    assert provenance.source(project) == {
+    assert provenance.snapshot(project).source == {
         "status": "ok",
         "reason": "",
         "commit": git(project, "rev-parse", "HEAD").strip(),
@@ -27,7 +27,7 @@ def test_a_clean_repository_has_a_commit_a_branch_and_no_patch(project: Path, gi
         "patch_bytes": 0,
         "left_out": [],
     }
-    assert provenance.patch(project) == b""
+    assert provenance.snapshot(project).patch == b""
 
 
 def test_the_patch_turns_a_clean_checkout_into_the_working_tree(tmp_path: Path, git: Git, project: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_patch_turns_a_clean_checkout_into_the_working_tree(tmp_path: Path, 
 
 def test_one_line_of_a_file_without_a_last_newline_applies(tmp_path: Path, git: Git, project: Path) -> None:
     (project / "no_newline.txt").write_text("one\nTWO")
-    clean = applied(tmp_path, git, project, provenance.patch(project))
+    clean = applied(tmp_path, git, project, provenance.snapshot(project).patch)
     assert (clean / "no_newline.txt").read_bytes() == b"one\nTWO"
 
 
@@ -55,7 +55,7 @@ def test_a_change_in_the_very_moment_of_the_index_is_seen(project: Path, git: Gi
     path.write_text("one\nTWO")  # as long as before
     for file in (path, index):
         os.utime(file, ns=(moment, moment))
-    assert b"+TWO" in provenance.patch(project)
+    assert b"+TWO" in provenance.snapshot(project).patch
 
 
 def test_the_snapshot_leaves_the_repository_as_it_is(project: Path, git: Git) -> None:
@@ -86,11 +86,11 @@ SETTINGS = {
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_setting_of_the_user_changes_the_patch(tmp_path: Path, git: Git, project: Path, setting: str) -> None:
     change(project)
-    plain = provenance.patch(project)
+    plain = provenance.snapshot(project).patch
     with (tmp_path / "home" / ".gitconfig").open("a") as file:
         file.write(SETTINGS[setting])
     (tmp_path / "home" / "attributes").write_text("*.py diff=x\n")
-    assert provenance.patch(project) == plain
+    assert provenance.snapshot(project).patch == plain
     assert contents(applied(tmp_path, git, project, plain)) == contents(project)
 
 
@@ -98,10 +98,10 @@ def test_ignored_files_and_our_own_runs_are_no_change(project: Path) -> None:
     (project / "big.log").write_text("noise\n")
     (project / "runs" / "demo").mkdir(parents=True)
     (project / "runs" / "demo" / "ledger.jsonl").write_text("{}\n")
-    assert not provenance.source(project)["dirty"]
+    assert not provenance.snapshot(project).source["dirty"]
     (project / ".gitignore").write_text("*.log\n")  # now runs/ is not ignored any more, but it stays our output
-    source = provenance.source(project)
-    assert source["dirty"] and source["left_out"] == [] and b"ledger.jsonl" not in provenance.patch(project)
+    source = provenance.snapshot(project).source
+    assert source["dirty"] and source["left_out"] == [] and b"ledger.jsonl" not in provenance.snapshot(project).patch
 
 
 SECRET_NAMES = [
@@ -143,7 +143,7 @@ def test_a_name_that_only_resembles_a_secret_is_taken(name: str) -> None:
 
 def test_only_secrets_changed_is_still_dirty(project: Path) -> None:
     (project / ".env").write_text("hunter2\n")
-    source = provenance.source(project)
+    source = provenance.snapshot(project).source
     assert source["dirty"] and source["patch_sha256"] == "" and source["left_out"] == [".env: looks like a secret"]
 
 
@@ -164,5 +164,5 @@ def test_files_over_the_cap_are_left_out_and_the_rest_applies(tmp_path: Path, gi
 def test_a_long_list_of_what_was_left_out_is_cut(project: Path) -> None:
     for number in range(205):
         (project / f"{number}.pem").touch()
-    left = provenance.source(project)["left_out"]
+    left = provenance.snapshot(project).source["left_out"]
     assert len(left) == 201 and left[-1] == "and 5 more"

@@ -19,7 +19,7 @@ Git = Callable[..., str]
 
 def test_a_detached_head_has_a_commit_and_no_branch(project: Path, git: Git) -> None:
     git(project, "checkout", "-q", "--detach")
-    source = provenance.source(project)
+    source = provenance.snapshot(project).source
     assert (source["status"], source["branch"], source["detached"]) == ("ok", None, True)
     assert source["commit"] == git(project, "rev-parse", "HEAD").strip()
 
@@ -29,22 +29,23 @@ def test_a_shallow_clone_says_so(tmp_path: Path, project: Path, git: Git) -> Non
     git(project, "commit", "-qam", "second")
     git(project, "clone", "-q", "--depth=1", project.as_uri(), str(tmp_path / "shallow"))
     (tmp_path / "shallow" / "x.py").write_text("x = 1\n")
-    source = provenance.source(tmp_path / "shallow")
+    source = provenance.snapshot(tmp_path / "shallow").source
     assert source["status"] == "ok" and source["shallow"] and source["patch_bytes"] > 0
 
 
 def test_a_linked_worktree_is_its_own_tree(tmp_path: Path, project: Path, git: Git) -> None:
     git(project, "worktree", "add", "-q", "--detach", str(tmp_path / "tree"))
     (tmp_path / "tree" / "models" / "block.py").write_text("changed here\n")
-    assert provenance.source(tmp_path / "tree")["dirty"] and not provenance.source(project)["dirty"]
-    assert b"changed here" in provenance.patch(tmp_path / "tree")
+    assert provenance.snapshot(tmp_path / "tree").source["dirty"] and not provenance.snapshot(project).source["dirty"]
+    assert b"changed here" in provenance.snapshot(tmp_path / "tree").patch
 
 
 def test_a_project_below_the_top_takes_the_whole_repository(project: Path) -> None:
     (project / "no_newline.txt").write_text("outside the project\n")
     (project / "models" / "runs").mkdir()
     (project / "models" / "runs" / "out.txt").touch()
-    source, patch = provenance.source(project / "models"), provenance.patch(project / "models")
+    snapshot = provenance.snapshot(project / "models")
+    source, patch = snapshot.source, snapshot.patch
     assert source["status"] == "ok" and b"outside the project" in patch and b"out.txt" not in patch
 
 
@@ -52,7 +53,7 @@ def test_no_commit_yet_is_a_status_and_the_files_are_the_patch(tmp_path: Path, g
     folder = tmp_path / "unborn"
     folder.mkdir()
     git(folder, "init", "-q")
-    assert provenance.source(folder)["status"] == "no_commit"
+    assert provenance.snapshot(folder).source["status"] == "no_commit"
     (folder / "a.py").write_text("a = 1")
     snapshot = provenance.snapshot(folder)
     assert (snapshot.source["status"], snapshot.source["commit"], snapshot.source["branch"]) == (
@@ -69,27 +70,27 @@ def test_no_commit_yet_is_a_status_and_the_files_are_the_patch(tmp_path: Path, g
 
 def test_no_repository_is_a_status(tmp_path: Path, git: Git) -> None:
     for folder in (tmp_path, tmp_path / "not there"):
-        source = provenance.source(folder)
-        assert source["status"] == "no_repository" and source["reason"] and provenance.patch(folder) == b""
+        source = provenance.snapshot(folder).source
+        assert source["status"] == "no_repository" and source["reason"] and provenance.snapshot(folder).patch == b""
 
 
 def test_a_bare_repository_is_no_repository_to_measure_in(tmp_path: Path, git: Git, project: Path) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(project), "bare")
-    source = provenance.source(tmp_path / "bare")
+    source = provenance.snapshot(tmp_path / "bare").source
     assert source["status"] == "no_repository" and "bare" in source["reason"]
 
 
 def test_a_folder_of_another_owner_is_unsafe(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    source = provenance.source(project)
+    source = provenance.snapshot(project).source
     assert source["status"] == "unsafe" and "safe.directory" in source["reason"]
-    assert provenance.patch(project) == b""
+    assert provenance.snapshot(project).patch == b""
 
 
 def test_a_damaged_repository_is_a_status(project: Path) -> None:
     shutil.rmtree(project / ".git" / "objects")
     (project / ".git" / "objects").mkdir()
-    source = provenance.source(project)
+    source = provenance.snapshot(project).source
     assert source["status"] in ("error", "no_commit") and source["reason"]
 
 
@@ -99,8 +100,8 @@ def test_no_git_on_path_is_a_status_before_and_after_gitpython_was_loaded(projec
 {first}import os, pathlib
 os.environ["PATH"] = ""
 from campaign import provenance
-source = provenance.source(pathlib.Path({str(project)!r}))
-print(source["status"], "|", source["reason"], "|", provenance.patch(pathlib.Path({str(project)!r})))
+source = provenance.snapshot(pathlib.Path({str(project)!r})).source
+print(source["status"], "|", source["reason"], "|", provenance.snapshot(pathlib.Path({str(project)!r})).patch)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "no_git | there is no git on PATH | b''"
@@ -126,10 +127,10 @@ def test_a_changed_submodule_and_a_nested_repository_are_listed(tmp_path: Path, 
     shutil.copytree(project, inner)
     git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "sub")
     git(project, "commit", "-qm", "with a submodule")
-    assert not provenance.source(project)["dirty"]
+    assert not provenance.snapshot(project).source["dirty"]
     git(project / "sub", "commit", "-q", "--allow-empty", "-m", "moved on")
     shutil.copytree(inner, project / "nested")
-    source = provenance.source(project)
+    source = provenance.snapshot(project).source
     left = sorted(source["left_out"])
     assert source["status"] == "ok" and len(left) == 2
     assert left[0].startswith("nested/: a repository") and left[1].startswith("sub: a submodule")
@@ -142,14 +143,14 @@ def test_files_that_a_filter_rewrites_are_left_out_without_running_it(project: P
     with (tmp_path / "home" / ".gitconfig").open("a") as file:
         file.write('[filter "lfs"]\nclean = /bin/false\nsmudge = /bin/false\nrequired = true\n')
     (project / "weights.bin").write_bytes(b"other")
-    source = provenance.source(project)
+    source = provenance.snapshot(project).source
     assert source["status"] == "ok" and source["left_out"] == ["weights.bin: the git filter 'lfs' rewrites it"]
 
 
 def test_files_marked_skip_worktree_are_not_deletions(project: Path, git: Git) -> None:
     git(project, "update-index", "--skip-worktree", "weights.bin")
     (project / "weights.bin").unlink()
-    assert not provenance.source(project)["dirty"]
+    assert not provenance.snapshot(project).source["dirty"]
 
 
 def test_an_unmerged_index_is_recorded_as_it_lies_in_the_tree(tmp_path: Path, project: Path, git: Git) -> None:

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from campaign.effects import contrast, effect, interval, pair_logs, readable, round_logs
+from campaign.effects import effect, interval, pair_logs, readable, round_logs
 from campaign.records import Block, Round
 from tests.reasoning.made import made_round, ratio_round, trial, with_clock
 
@@ -131,11 +131,10 @@ def _four_arms(seconds: dict[str, float], index: int) -> Round:
     return replace(one, trials=tuple(trial(arm) for arm in seconds), order=(), blocks=tuple(rows))
 
 
-def test_an_interaction_is_a_contrast_of_round_logs_against_the_root() -> None:
-    # A alone 1.25x, B alone 1.6x, both 1.6x: log I = log 1.6 - log 1.25 - log 1.6 = -log 1.25
+def test_round_logs_of_several_arms_are_taken_against_the_root() -> None:
+    # blocks of 2.0 s against 1.6, 1.25 and 1.25 s: 1.25x, 1.6x, 1.6x
     rounds = [_four_arms({"root": 2.0, "A": 1.6, "B": 1.25, "AB": 1.25}, index) for index in range(3)]
     logs = round_logs(rounds, "wall", "root")
     assert logs["root"] == pytest.approx([0.0] * 3)
     assert logs["A"] == pytest.approx([math.log(1.25)] * 3)
-    found = contrast(rounds, "wall", {"AB": 1, "A": -1, "B": -1}, 0.01, 0.05, base="root")
-    assert found.mean == pytest.approx(-math.log(1.25)) and found.rounds == 3
+    assert logs["AB"] == pytest.approx([math.log(1.6)] * 3)

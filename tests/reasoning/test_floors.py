@@ -8,7 +8,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from campaign.effects import best_pairs, detectable_sds, floor, resolves, rounds_needed, threshold
+from campaign.effects import detectable_sds, floor, resolves, rounds_needed, threshold
 from campaign.records import Floor, Memory
 from tests.reasoning.made import MIB, PROTOCOL, made_round
 
@@ -99,14 +99,6 @@ def test_d_is_the_larger_of_what_is_worth_having_and_what_is_resolved() -> None:
     assert threshold(PROTOCOL, None) == 0.03
     assert threshold(PROTOCOL, quiet) == 0.03
     assert threshold(PROTOCOL, noisy) == pytest.approx(resolves(0.10, 12))  # the protocol's last look has 12 rounds
-
-
-def test_the_best_number_of_pairs_follows_kalibera_and_jones() -> None:
-    # sigma_e^2 = 0.0004, sigma_s^2 = 0.0001 at K = 40: sigma_b^2 = 0.00009; sqrt(9 / 0.1 * 4 / 0.9) = 20
-    found = Floor("wall", 10, 0.01, 0.02, {}, 0)
-    assert best_pairs(found, 40, start_seconds=9.0, pair_seconds=0.1) == 20
-    # no scatter of its own: as many as allowed
-    assert best_pairs(Floor("wall", 10, 0.001, 0.02, {}, 0), 40, 9.0, 0.1) == 200
 
 
 def test_the_detectable_effect_is_found_as_often_as_it_says() -> None:

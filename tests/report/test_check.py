@@ -53,6 +53,8 @@ def test_a_sound_ledger_is_counted(ledger):
     assert (result.plans, result.unfinished, result.revoked) == (3, 1, 0)
     assert result.verdicts == {"accept": 1, "reject": 1}
     assert result.lines == len(lines(ledger))
+    # equal blocks are one file: those at log .14, .16, .09, .11, -.09 and -.11; and 12 rounds have two logs each
+    assert result.raw_files == 6 + 2 * 12
     assert "2 decisions judged again from 48 block times in 12 rounds" in result.text()
     assert json.loads(result.as_json())["sound"] is True
 
@@ -65,6 +67,49 @@ def test_an_altered_sample_is_refused_with_its_file(ledger):
     with pytest.raises(LedgerDamaged, match="was altered") as caught:
         check(ledger)
     assert caught.value.line == number(ledger, "blocks")
+
+
+@pytest.mark.parametrize("kind", ["probe", "trial", "blocks", "note", "registered"])
+@pytest.mark.parametrize("harm", ["altered", "gone"])
+def test_every_raw_file_is_hashed_also_those_of_plans_without_a_decision(ledger, kind, harm):
+    name = ledger.keep(b"the very file", ".patch" if kind == "registered" else ".log")
+    source = {"status": "ok", "patch_sha256": name[4:68] if kind == "registered" else ""}
+    waiting = written.evidence(written.plan("waiting", source=source), (0.1,))
+    if kind == "probe":
+        probe = waiting.probe
+        waiting = made.replace(waiting, probe=made.replace(probe, arms=(made.replace(probe.arms[0], log=name),)))
+    written.measure(ledger, waiting)
+    if kind == "note":
+        ledger.append("note", "n", {"text": "an interrupted round", "raw": name})
+    if kind in ("trial", "blocks"):
+        key = {"trial": "log", "blocks": "blocks_file"}[kind]
+        name = next(line["body"][key] for line in lines(ledger) if line["kind"] == kind)
+    assert check(ledger).decisions == 0
+    if harm == "altered":
+        ledger.path(name).write_bytes(b"another")
+    else:
+        ledger.path(name).unlink()
+    if (kind, harm) == ("registered", "gone"):
+        check(ledger)  # an old plan may have been written without its patch; the page then says so
+        return
+    with pytest.raises(LedgerDamaged, match="was altered" if harm == "altered" else "is missing") as caught:
+        check(ledger)
+    assert caught.value.line == number(ledger, kind)
+    assert name in caught.value.message
+
+
+def test_a_raw_name_that_leaves_the_folder_is_refused_with_its_line(ledger):
+    ledger.append("note", "n", {"text": "x", "raw": "raw/../../elsewhere"})
+    with pytest.raises(LedgerDamaged, match="is not a path inside") as caught:
+        check(ledger)
+    assert caught.value.line == number(ledger, "note")
+
+
+def test_what_a_workload_says_of_itself_names_no_raw_file(ledger):
+    one = written.evidence(written.plan("own"), (0.1,))
+    trials = tuple(made.replace(trial, facts={"log": "raw/train.txt"}) for trial in one.rounds[0].trials)
+    written.measure(ledger, made.replace(one, rounds=(made.replace(one.rounds[0], trials=trials),)))
+    check(ledger)
 
 
 def test_an_altered_sample_under_a_new_name_changes_the_verdicts_numbers(ledger):
@@ -104,6 +149,9 @@ def test_a_plainly_edited_line_breaks_the_chain(ledger):
         (("verdict", "memory", "treatment_bytes"), 1, "419430400"),
         (("verdict", "beside"), None, "'clock': 'cpu'"),
         (("claim",), "It is great.", "'one pass less'"),
+        (("parity",), "bitwise: ok", "'rounding: ok; exact 2e-07"),
+        (("engagement",), "seen", "'op:kernels::prenorm_cpu appears: 0 -> 9"),
+        (("low_precision",), "hardware", "'emulated'"),
         (("predicted_ratio",), 1.2, r"1\.1"),
         (("stack",), ["nothing"], r"\[\]"),
         (("wall_seconds",), 1.0, r"80\.0"),

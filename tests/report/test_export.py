@@ -281,6 +281,16 @@ def test_environment_edits_are_shown_like_overrides(ledger):
     assert "edit: `ops.prenorm=cpu`, `OMP_WAIT_POLICY=passive`; on root" in export(ledger, "md")
 
 
+def test_what_a_hypothesis_needs_stands_in_its_details(ledger):
+    plan = written.plan("needy")
+    plan = replace(plan, hypothesis=replace(plan.hypothesis, needs=("compiler",)))
+    written.record(ledger, written.evidence(plan, written.SLOWER))
+    written.slower(ledger)
+    assert export(ledger, "md").count("  - needs: compiler\n") == 1
+    needs = [row["plan"]["needs"] for row in json.loads(export(ledger, "json"))["decisions"]]
+    assert needs == [["compiler"], []]
+
+
 def test_several_machines_are_not_called_one(ledger):
     written.faster(ledger)
     written.faster(

@@ -18,6 +18,7 @@ from typing import Any
 from campaign.ledger import Ledger, open_ledger
 from campaign.records import ACCEPT, Decision, Evidence, Need, Plan, Probe, Round, to_json
 from campaign.report import describe_engagement, describe_parity
+from campaign.report.describe import describe_low_precision
 from campaign.verdicts import judge
 from tests.reasoning import made
 
@@ -62,8 +63,9 @@ def rounds(plan: Plan, logs: Sequence[float], stage: str = "screen", **changes: 
 
 
 def evidence(plan: Plan, screen: Sequence[float] = (), confirm: Sequence[float] = (), **changes: Any) -> Evidence:
-    """The plan's evidence with a green probe, unless `probe` says otherwise."""
-    probe: Probe | None = changes.pop("probe", None) or made.probe()
+    """The plan's evidence with a green probe, unless `probe` says otherwise; low precision is emulated."""
+    probe: Probe = changes.pop("probe", None) or made.probe()
+    probe = replace(probe, arms=tuple(replace(arm, facts={"low_precision": "emulated"}) for arm in probe.arms))
     return Evidence(plan, probe, (*rounds(plan, screen, **changes), *rounds(plan, confirm, "confirm", **changes)))
 
 
@@ -90,6 +92,7 @@ def measure(ledger: Ledger, measured: Evidence) -> None:
         file.write_text("".join(json.dumps(to_json(block)) + "\n" for block in one.blocks))
         kept = ledger.seal(one.id)
         for trial in one.trials:
+            trial = replace(trial, log=ledger.keep(f"output of {trial.id}\n".encode(), ".log"))
             ledger.append("trial", trial.id, {"plan_id": plan.id, "round_id": one.id, **to_json(trial)})
         body = to_json(replace(one, trials=(), blocks=(), blocks_file=kept))
         body |= {"plan_id": plan.id, "trial_ids": [trial.id for trial in one.trials]}
@@ -116,7 +119,7 @@ def decide(ledger: Ledger, measured: Evidence) -> Decision:
         attempt=plan.attempt,
         parity=describe_parity(measured),
         engagement=describe_engagement(measured),
-        low_precision="emulated",
+        low_precision=describe_low_precision(measured),
         machine_line=plan.machine_line,
         command=plan.command,
         decided_at=f"2026-12-01T12:{sequence:02d}:00.000Z",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -57,6 +58,48 @@ def test_an_accept_for_memory_is_headed_by_the_memory(decided):
     assert mapping.run_name(replace(decided[0], verdict=verdict)) == "01 ACCEPT -32.0 MiB prenorm_fusion"
 
 
+def test_tokens_a_second_are_those_of_the_wall_clock_or_none(decided):
+    decision = decided[0]
+    verdict = decision.verdict
+
+    def shown(**changes):
+        changed = replace(decision, verdict=replace(verdict, **changes))
+        found = mapping.decision_metrics(changed)
+        rates = [found.get(f"tokens_per_second/{arm}") for arm in ("control", "treatment")]
+        return rates, "tok/s" in note.run_note(changed)
+
+    # CPU time decided: 512 tokens in .101 s on the wall beside it, and 1.040811 times as many
+    assert shown() == ([5069.3, 5276.2], True)
+    assert shown(beside=None) == ([None, None], False)
+    # wall decided and CPU time stands beside
+    assert shown(effect=verdict.beside, beside=verdict.effect) == ([5069.3, 5276.2], True)
+    assert "5.07k tok/s" in note.run_note(decision) and "5.12k" not in note.run_note(decision)
+
+
+def test_nulls_and_first_looks_are_no_tests(decided):
+    decision, plan = decided[0], decided[1].plan
+    null = replace(plan, id="null", hypothesis=replace(plan.hypothesis, null=True))
+    quick = replace(plan, id="quick", protocol=replace(plan.protocol, decisive=False))
+    unlooked = replace(decision, id="d4", verdict=replace(decision.verdict, look=0))
+    decisions = [decision, *(replace(decision, id=one.id, plan_id=one.id) for one in (null, quick)), unlooked]
+    board = note.scoreboard("demo", decisions, {one.id: one for one in (plan, null, quick)}, set())
+    assert "Tests run: 1," in board
+
+
+def test_what_the_hypothesis_needs_stands_with_its_claim(decided):
+    decision, evidence = decided
+    needing = replace(evidence.plan.hypothesis, needs=("compiler",))
+    assert "Needs: compiler." in note.decision_markdown(
+        decision, replace(evidence, plan=replace(evidence.plan, hypothesis=needing))
+    )
+    assert "Needs" not in note.decision_markdown(decision, evidence)
+
+
+def test_no_view_names_a_command_that_does_not_exist(decided):
+    board = note.scoreboard("demo", [decided[0]], {decided[1].plan.id: decided[1].plan}, set())
+    assert set(re.findall(r"`campaign (\w+)", board)) <= {"ledger", "stack", "sync", "ui", "run"}
+
+
 def test_a_series_of_many_blocks_is_thinned_evenly_to_a_thousand(decided):
     blocks = campaigns.blocks(0, 2500, 0.1, 1.0)
     round_ = replace(decided[1].rounds[0], blocks=blocks)
@@ -96,6 +139,7 @@ def test_the_note_survives_pipes_and_an_unmeasured_verdict(decided):
 
 def test_a_scoreboard_of_hundreds_stays_under_mlflows_limit(decided):
     many = [replace(decided[0], id=f"d{number}", sequence=number) for number in range(1, 601)]
-    board = note.scoreboard("demo", many, {decision.id for decision in many[1:]})
+    plans = {decided[1].plan.id: decided[1].plan}
+    board = note.scoreboard("demo", many, plans, {decision.id for decision in many[1:]})
     # 599 of them are revoked; 80 rows are shown.
     assert len(board) < 20_000 and "519 more: `campaign ledger`." in board

@@ -1,0 +1,136 @@
+"""The plan: which arms are compared, by which rule, on which machine and code; written before the first timing."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+
+from campaign import effects, machine, provenance
+from campaign.config import Job
+from campaign.errors import BadInput
+from campaign.ledger import Ledger, Stamp, history, now
+from campaign.records import Arm, Edit, Evidence, Floor, Plan, to_json
+from campaign.report import Progress
+
+
+def register(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
+    """Declare everything the verdict may use, before the first timing."""
+    stack, control, treatment = compose_arms(job, ledger)
+    fingerprint = machine.fingerprint(job.device)
+    snapshot = provenance.snapshot(job.root)
+    warnings = machine.warnings(job.device)
+    floor = _floor(job, ledger, control, machine.fingerprint_hash(fingerprint))
+    attempt = 1 + history.attempts(ledger, job.hypothesis.name, treatment.hash)
+    plan = Plan(
+        id=f"{job.hypothesis.name}-{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:4]}",
+        campaign=job.campaign,
+        workload=job.workload,
+        device=job.device,
+        hypothesis=job.hypothesis,
+        control=control,
+        treatment=treatment,
+        protocol=job.protocol,
+        stack=stack,
+        attempt=attempt,
+        alpha=job.protocol.alpha / 2 ** (attempt - 1),
+        threshold=effects.threshold(job.protocol, floor[1] if floor else None),
+        floor_id=floor[0] if floor else "",
+        memory_floor_bytes=floor[1].memory_range_bytes if floor else 0,
+        fingerprint=fingerprint,
+        code=provenance.code_hash(job.root, [control.target, treatment.target]),
+        source={
+            **snapshot.source,
+            "packages": provenance.packages(),
+            "load": os.getloadavg()[0],
+            "clocks": machine.clocks(job.device),
+            "warnings": warnings,
+        },
+        machine_line=machine.describe(fingerprint),
+        command=job.command,
+        registered_at=now(),
+    )
+    if snapshot.patch:
+        ledger.keep(snapshot.patch, ".patch")
+    ledger.stamp = stamp_of(plan)
+    ledger.append("registered", plan.id, to_json(plan))
+    progress.start(plan, warnings)
+    return Evidence(plan, None)
+
+
+def resume(job: Job, ledger: Ledger, progress: Progress) -> Evidence | None:
+    """The evidence of an interrupted run of exactly this plan on this machine and code, to go on from."""
+    for said in ledger.recover_inflight():
+        progress.notice(said)
+    _, control, treatment = compose_arms(job, ledger)
+    fingerprint = machine.fingerprint(job.device)
+    for plan in reversed([plan for plan in ledger.plans() if plan.id in ledger.unfinished()]):
+        same = (plan.control.hash, plan.treatment.hash, plan.protocol, plan.hypothesis, plan.fingerprint)
+        if same == (control.hash, treatment.hash, job.protocol, job.hypothesis, fingerprint):
+            if plan.code != code_of(job, plan):
+                continue
+            ledger.stamp = stamp_of(plan)
+            evidence = ledger.evidence(plan.id)
+            progress.notice(f"going on with {plan.id}, interrupted after {len(evidence.rounds)} rounds")
+            progress.start(plan, machine.warnings(job.device))
+            return evidence
+    return None
+
+
+def code_of(job: Job, plan: Plan) -> str:
+    """The hash of the code that the plan's trials run, as it is now."""
+    return provenance.code_hash(job.root, [plan.control.target, plan.treatment.target])
+
+
+def compose_arms(job: Job, ledger: Ledger) -> tuple[tuple[str, ...], Arm, Arm]:
+    """The accepted stack's names, control (root + stack) and treatment (control + the hypothesis's edit)."""
+    hypothesis = job.hypothesis
+    plans = {plan.id: plan for plan in ledger.plans()}
+    accepted = [plans[decision.plan_id].hypothesis for decision in ledger.stack()]
+    names = tuple(one.name for one in accepted)
+    if hypothesis.name in names:
+        raise BadInput(
+            f"{hypothesis.name} is already in the accepted stack of campaign {job.campaign!r}",
+            remedy=f"campaign stack --campaign {job.campaign} --revert {hypothesis.name} --why TEXT",
+        )
+    for one in accepted:
+        if one.name in hypothesis.conflicts or hypothesis.name in one.conflicts:
+            raise BadInput(
+                f"{hypothesis.name} conflicts with {one.name}, which is in the accepted stack",
+                remedy=f"campaign stack --campaign {job.campaign} --revert {one.name} --why TEXT",
+            )
+    missing = [name for name in hypothesis.requires if name not in names]
+    if missing:
+        raise BadInput(
+            f"{hypothesis.name} requires {', '.join(missing)} in the accepted stack", remedy=f"hypothesis={missing[0]}"
+        )
+    edits: list[Edit] = [one.edit for one in accepted]
+    control = job.arm("control", "+".join(("root", *names)), edits)
+    treatment = job.arm("treatment", "+".join(("root", *names, hypothesis.name)), [*edits, hypothesis.edit])
+    return names, control, treatment
+
+
+def _floor(job: Job, ledger: Ledger, control: Arm, fingerprint_hash: str) -> tuple[str, Floor] | None:
+    """What A/A rounds of this control, or of the root it stands on, in blocks of the same length found here."""
+    hashes = {control.hash, job.arm("root", "root", []).hash}
+
+    def matches(plan: Plan) -> bool:
+        ours, theirs = job.protocol, plan.protocol
+        blocks = (ours.pairs, ours.block_steps, ours.block_minimum_seconds)
+        return plan.control.hash in hashes and blocks == (
+            theirs.pairs,
+            theirs.block_steps,
+            theirs.block_minimum_seconds,
+        )
+
+    return history.floor(ledger, fingerprint_hash, job.workload, job.protocol.clock, matches=matches)
+
+
+def stamp_of(plan: Plan) -> Stamp:
+    """What every ledger line written under this plan is stamped with."""
+    return Stamp(
+        host=str(plan.fingerprint.get("host", "")),
+        fingerprint=machine.fingerprint_hash(plan.fingerprint),
+        commit=str(plan.source.get("commit") or ""),
+        patch=str(plan.source.get("patch_sha256") or ""),
+    )
