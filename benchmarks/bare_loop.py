@@ -1,8 +1,9 @@
 """A plain Python process that runs steps in a `for` loop: what the harness is measured against. Imports no `campaign`.
 
 One JSON line on standard input says what to build: {"root", "target", "config"}, the class by its dotted path. The
-answer is `ready`. Then each line `N` runs N steps and is answered with `wall cpu`, their seconds in all. The collector is on,
-as Python starts with it; which core and which glibc thresholds are the parent's to choose (affinity, environment).
+answer is `ready`. Then each line `N` runs N steps and is answered with `wall cpu`, their seconds in all. The collector
+is on, as Python starts with it; which core and which glibc thresholds are the parent's to choose (affinity,
+environment).
 """
 
 from __future__ import annotations

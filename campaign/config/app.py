@@ -79,7 +79,9 @@ def read_line(argv: Sequence[str]) -> Line:
             flags.extend((word, words.pop(0)) if words and words[0] in INFO else (word,))
         else:
             known = ("--json", *ALONE, *WITH_VALUE, *MAYBE_VALUE)
-            raise UnknownName("option", name, [flag for flag in known if flag.startswith("--")], remedy="campaign --help")
+            raise UnknownName(
+                "option", name, [flag for flag in known if flag.startswith("--")], remedy="campaign --help"
+            )
     return Line(tuple(flags), tuple(overrides), bool({"-m", "--multirun"} & set(flags)), json)
 
 

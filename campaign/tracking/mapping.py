@@ -90,7 +90,7 @@ def verdict_word(decision: Decision, revoked: bool) -> str:
 
 
 def decision_metrics(decision: Decision) -> dict[str, float]:
-    """The scalars of the parent run. Speed in tokens/s of wall time, ratios control/treatment seconds, memory in MiB."""
+    """The scalars of the parent run. Tokens/s of wall time, ratios control/treatment seconds, memory in MiB."""
     verdict = decision.verdict
     found: dict[str, float | None] = {}
     if effect := verdict.effect:

@@ -42,6 +42,12 @@ def told(progress, logs=(0.1,), **changes):
         progress.round_done(one, made.evidence(plan=PLAN, rounds=rounds[: index + 1]))
 
 
+def test_what_the_hypothesis_needs_is_said_at_the_start():
+    output = io.StringIO()
+    Progress(output=output).start(replace(PLAN, hypothesis=replace(PLAN.hypothesis, needs=("compiler", "avx512"))))
+    assert output.getvalue().splitlines()[0].endswith("predicted 1.100x, needs compiler, avx512")
+
+
 def test_a_pipe_gets_one_line_an_event_and_no_escape_sequences():
     output = io.StringIO()
     with Progress(output=output) as progress:
