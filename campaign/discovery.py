@@ -10,6 +10,7 @@ from types import ModuleType
 from campaign.errors import BadInput, NotAProject
 
 ROOT_VARIABLE = "CAMPAIGN_PROJECT"
+DEFAULT_CAMPAIGN = "default"
 
 
 def project_root(start: Path | None = None) -> Path:

@@ -5,6 +5,7 @@
     │   ├── UnknownName      2    a misspelt key, group, verb, campaign or decision; names the nearest
     │   └── NotAProject      2    no campaign project here or above
     ├── LedgerDamaged        2    a record in the middle cannot be trusted; names the line
+    ├── LedgerUnwritable     3    the disk refuses a line; nothing after the last one is recorded
     ├── LeaseHeld            2    another campaign is measuring on the device
     ├── TrialFailed          3    a trial raised, died, hung or spoke nonsense; .reason is a reason code
     ├── Unavailable          3    this machine cannot run the arm; never a guess in its place
@@ -68,6 +69,12 @@ class LedgerDamaged(CampaignError):
             remedy=f"restore the file from a copy, or cut it before line {line} by hand: head -n {line - 1} {path}",
         )
         self.line = line
+
+
+class LedgerUnwritable(CampaignError):
+    """The disk refuses a line or a raw file; nothing that follows would be recorded, so the run ends."""
+
+    exit_code = EXIT_NO_DECISION
 
 
 class LeaseHeld(CampaignError):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import campaign
 from campaign.cli.usage import usage
 from campaign.cli.verbs import VERBS, run_verb
-from campaign.errors import EXIT_DECIDED, EXIT_INTERRUPTED, CampaignError, UnknownName
+from campaign.errors import EXIT_DECIDED, EXIT_INTERRUPTED, EXIT_NO_DECISION, CampaignError, UnknownName
 
 HELP = ("--help", "-h")
 VERSION = ("--version", "-V")
@@ -42,6 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has seen enough. Nothing may be flushed into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DECIDED
+    except OSError as error:
+        # A full or failing disk, under runs/, the temporary folder or a redirected output.
+        place = f"{error.filename}: " if error.filename else ""
+        remedy = "df -h, make room, then the same command again: it goes on from what the ledger has"
+        print(f"campaign: {place}{error.strerror or error}\n  try: {remedy}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_NO_DECISION
 
 
 def entry() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from campaign.cli import show_error
 from campaign.config import Job, jobs, read_line
@@ -26,9 +28,18 @@ def run(argv: Sequence[str]) -> int:
         return EXIT_DECIDED  # Hydra showed help or the config
     from campaign.run import main
 
-    if not read_line(argv).sweep:
-        return main(found[0])
-    return sweep(found, main)
+    with _terminated_like_interrupted():
+        return sweep(found, main) if read_line(argv).sweep else main(found[0])
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM (timeout, Slurm, systemd) ends a run as Ctrl-C does: trials killed, temporary folders removed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def sweep(found: Sequence[Job], main: Callable[[Job], int]) -> int:
@@ -51,7 +62,8 @@ def sweep(found: Sequence[Job], main: Callable[[Job], int]) -> int:
         except KeyboardInterrupt:
             code = EXIT_INTERRUPTED
         if code == EXIT_INTERRUPTED:
-            print(f"interrupted; {len(found) - place} of {len(found)} were not started", file=sys.stderr)
+            rest = len(found) - place
+            print(f"interrupted in {name}, number {place} of {len(found)}; {rest} were not started", file=sys.stderr)
             return EXIT_INTERRUPTED
         if code != EXIT_DECIDED:
             failed.append(f"{name} (exit {code})")

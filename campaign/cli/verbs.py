@@ -9,7 +9,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from pathlib import Path
 
-from campaign.discovery import campaign_folder, project_root
+from campaign.discovery import DEFAULT_CAMPAIGN, campaign_folder, project_root
 from campaign.errors import EXIT_DECIDED, BadInput, TrackingFailed, Unavailable, UnknownName
 
 TYPE_CHECKING = False  # the name that type checkers know; `typing` and `dataclasses` would cost 20 ms a start
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from campaign.ledger import Ledger
-
-DEFAULT_CAMPAIGN = "default"
 
 
 class Verb(namedtuple("Verb", ("summary", "arguments", "act", "more"))):

@@ -114,6 +114,9 @@ def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
                 app()
         except (HydraException, OmegaConfBaseException, YAMLError) as error:
             raise as_bad_input(error, overrides, known=composer.known_keys(overrides)) from error
+        except ValueError as error:
+            # Hydra refuses some words this way instead of with an error of its own.
+            raise BadInput(f"the command line is not understood: {error}", remedy="campaign --help") from error
         except SystemExit as left:
             # Hydra's help and argparse leave this way; what they wanted to say is on the terminal already.
             if left.code:

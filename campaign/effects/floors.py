@@ -37,7 +37,11 @@ def floor(rounds: Sequence[Round], protocol: Protocol, control: str = "control",
 
 
 def threshold(protocol: Protocol, measured: Floor | None) -> float:
-    """d: the larger of the protocol's `min_effect` and what the measured floor resolves at the protocol's last look."""
+    """d: the larger of the protocol's `min_effect` and what the machine resolves by its measured floor.
+
+    What it resolves is a property of the machine: taken at the protocol's last look or at the rounds of the floor,
+    whichever is more, so that a first look of two rounds does not raise d to what two rounds can tell.
+    """
     if measured is None:
         return protocol.min_effect
-    return max(protocol.min_effect, resolves(measured.between_rounds_sd, max(2, protocol.looks[-1])))
+    return max(protocol.min_effect, resolves(measured.between_rounds_sd, max(protocol.looks[-1], measured.rounds)))

@@ -125,7 +125,7 @@ class TrialProcess:
             return self._failed("hung", f"closed its answers during {command!r} and did not end", "see the log")
         if code < 0:
             name = signal.Signals(-code).name
-            hint = "; the kernel's out-of-memory killer does this" if -code == signal.SIGKILL else ""
+            hint = "; the kernel's out-of-memory killer does this, or a person" if -code == signal.SIGKILL else ""
             return self._failed("killed", f"killed by {name} during {command!r}{hint}", "see the log, and dmesg")
         return self._failed("crashed", f"exited with {code} during {command!r}", "see the log")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from campaign.discovery import campaign_folder
+from campaign.discovery import DEFAULT_CAMPAIGN, campaign_folder
 from campaign.errors import UnknownName
 from campaign.ledger.entry import Entry, Stamp, now
 from campaign.ledger.journal import Journal
@@ -30,12 +30,14 @@ def open_ledger(root: Path, campaign: str, *, writable: bool, stamp: Stamp | Non
 
     Writable, it is made where there is none, holds the campaign's writer lock until closed, and has cut a torn tail
     (see `Ledger.notices`). For reading, nothing is created or locked; a campaign that does not exist while others do
-    is an UnknownName, and an empty ledger when there is none at all. Raises BadInput when another process writes.
+    is an UnknownName; before the first run, `default` is an empty ledger. Raises BadInput when another process writes.
     """
     folder = campaign_folder(root, campaign)
     journal = Journal(folder / LEDGER_FILE)
     if writable:
         return Ledger(folder, journal, lock=WriterLock(folder), stamp=stamp or Stamp(host=os.uname().nodename))
-    if not journal.path.exists() and (known := campaigns(root)):
-        raise UnknownName("campaign", campaign, known, remedy="campaign ledger --campaign NAME")
+    known = campaigns(root)
+    if not journal.path.exists() and (known or (campaign != DEFAULT_CAMPAIGN and not folder.is_dir())):
+        remedy = "campaign ledger --campaign NAME" if known else f"campaign campaign.name={campaign}, which begins it"
+        raise UnknownName("campaign", campaign, known, remedy=remedy)
     return Ledger(folder, journal)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from campaign.errors import BadInput, CampaignError, LedgerDamaged
+from campaign.errors import BadInput, CampaignError, LedgerDamaged, LedgerUnwritable
 from campaign.ledger.chain import Misplaced, before_torn_tail, chained, newer, pick
 from campaign.ledger.entry import (
     GENESIS,
@@ -266,7 +266,7 @@ def _write(file: int, path: Path, line: bytes, size: int) -> None:
 
 
 def _refused(path: Path, verb: str, error: OSError) -> CampaignError:
-    return CampaignError(
+    return LedgerUnwritable(
         f"cannot {verb} the ledger {path}: {error.strerror or error}; nothing after its last line is recorded",
         remedy=f"df -h {path.parent}; ls -ld {path.parent}; then run the same command again",
     )

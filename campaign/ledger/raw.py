@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from campaign.errors import BadInput, CampaignError, LedgerDamaged
+from campaign.errors import BadInput, LedgerDamaged, LedgerUnwritable
 from campaign.ledger.journal import sync_folder
 
 RAW = "raw"
@@ -55,7 +55,7 @@ class RawFiles:
             sync_folder(target.parent)
         except OSError as error:
             passing.unlink(missing_ok=True)
-            raise CampaignError(
+            raise LedgerUnwritable(
                 f"cannot write {target}: {error.strerror or error}", remedy=f"df -h {self.folder}; ls -ld {self.folder}"
             ) from error
         return relative

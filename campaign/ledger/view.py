@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import campaign
@@ -47,4 +48,5 @@ class View:
             new.write_text(json.dumps({"key": self._key, "answer": answer}, separators=(",", ":")))
             os.replace(new, self._path)
         except OSError:
-            new.unlink(missing_ok=True)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from campaign.errors import BadInput, CampaignError
+from campaign.errors import BadInput, LedgerUnwritable
 from campaign.ledger.entry import now
 
 
@@ -20,7 +21,7 @@ class WriterLock:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise CampaignError(
+            raise LedgerUnwritable(
                 f"cannot open {path}: {error.strerror or error}", remedy=f"ls -ld {folder}; df -h {folder.parent}"
             ) from error
         try:
@@ -34,12 +35,15 @@ class WriterLock:
             ) from None
         except OSError as error:
             os.close(self._file)
-            raise CampaignError(
+            raise LedgerUnwritable(
                 f"cannot lock {path}: {error.strerror or error}",
                 remedy="keep runs/ on a file system with flock (a local disk)",
             ) from error
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps({"pid": os.getpid(), "host": os.uname().nodename, "since": now()}).encode(), 0)
+        with suppress(OSError):  # only the name that others are told; a full disk may still be mended while we run
+            os.ftruncate(self._file, 0)
+            os.pwrite(
+                self._file, json.dumps({"pid": os.getpid(), "host": os.uname().nodename, "since": now()}).encode(), 0
+            )
 
     def release(self) -> None:
         """Free the lock. The file stays: removing it would let two processes lock two files of one name."""

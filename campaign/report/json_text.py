@@ -15,6 +15,11 @@ def as_text(value: Any) -> str:
     return json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
+def as_line(value: Any) -> str:
+    """The same in one line, so that the outcomes of a sweep are JSON lines."""
+    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
+
+
 def finite(value: Any) -> Any:
     """`value` with every number that is not finite replaced by None, at any depth."""
     if isinstance(value, dict):

@@ -17,9 +17,10 @@ from campaign.records import (
     Effect,
     Floor,
     MemoryChange,
+    Verdict,
     to_json,
 )
-from campaign.report.json_text import as_text
+from campaign.report.json_text import as_line
 
 SCHEMA = 1
 WORDS = {
@@ -34,7 +35,7 @@ CLOCK_WORDS = {"wall": "wall time", "cpu": "CPU time", "device": "device time"}
 
 def decision_json(decision: Decision, *, revoked: bool = False) -> str:
     """`{"schema": 1, "revoked": false, "decision": {...}}`: the record as in the ledger, not-finite numbers null."""
-    return as_text({"schema": SCHEMA, "revoked": revoked, "decision": to_json(decision)})
+    return as_line({"schema": SCHEMA, "revoked": revoked, "decision": to_json(decision)})
 
 
 def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, revoked: bool = False) -> str:
@@ -49,7 +50,7 @@ def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, 
     ]
     facts = [
         ("claim", _flat(decision.claim)),
-        ("measured", effect_line(verdict.effect) if verdict.effect else "no round counted, so there is no number"),
+        ("measured", effect_line(verdict.effect) if verdict.effect else _no_number(verdict)),
         ("predicted", _predicted(decision)),
         ("step", _steps(verdict.effect) if verdict.effect else ""),
         ("beside", f"{effect_line(verdict.beside)}; does not decide" if verdict.beside else ""),
@@ -70,6 +71,12 @@ def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, 
     lines += [f"  warning    {_flat(warning)}" for warning in verdict.warnings]
     lines.append(f"  next       {_next(decision, ledger_file)}")
     return "\n".join(lines)
+
+
+def _no_number(verdict: Verdict) -> str:
+    if verdict.valid_rounds:
+        return "nothing is published: the result was not decided by the rounds that counted"
+    return "no round counted, so there is no number"
 
 
 def effect_line(effect: Effect) -> str:

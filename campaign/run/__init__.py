@@ -14,7 +14,9 @@ from campaign.config import Job
 from campaign.errors import EXIT_DECIDED, EXIT_NO_DECISION, TrackingFailed
 from campaign.ledger import Ledger, now, open_ledger
 from campaign.records import ACCEPT, INVALID, UNAVAILABLE, ArmProbe, Decision, Evidence, Need, Trial, Verdict, to_json
-from campaign.report import Progress, decision_json, decision_text, describe_engagement, describe_parity
+from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
+from campaign.report.progress import Progress
+from campaign.report.verdict_text import decision_json, decision_text
 from campaign.run.declare import register, resume
 from campaign.run.measure import measure_round, probe_arms
 
@@ -72,7 +74,7 @@ def _decide(ledger: Ledger, evidence: Evidence, verdict: Verdict) -> Decision:
         attempt=plan.attempt,
         parity=describe_parity(evidence),
         engagement=describe_engagement(evidence),
-        low_precision=_low_precision(evidence),
+        low_precision=describe_low_precision(evidence),
         machine_line=plan.machine_line,
         command=plan.command,
         decided_at=now(),
@@ -84,11 +86,6 @@ def _decide(ledger: Ledger, evidence: Evidence, verdict: Verdict) -> Decision:
     if verdict.verdict == ACCEPT:
         write_stack(ledger)
     return decision
-
-
-def _low_precision(evidence: Evidence) -> str:
-    arms = evidence.probe.arms if evidence.probe else ()
-    return next((str(arm.facts["low_precision"]) for arm in arms if "low_precision" in arm.facts), "unknown")
 
 
 def write_stack(ledger: Ledger) -> None:
@@ -106,3 +103,6 @@ def _mirror(job: Job, ledger: Ledger, decision: Decision, progress: Progress) ->
         tracking.sync(ledger, [decision.id])
     except TrackingFailed as failure:
         progress.notice(f"warning: {failure}")
+    except KeyboardInterrupt:
+        progress.notice("interrupted while mirroring: the decision stands; campaign sync completes its MLflow view")
+        raise

@@ -6,12 +6,12 @@ import os
 import time
 import uuid
 
-from campaign import effects, machine, provenance
+from campaign import effects, machine, provenance, verdicts
 from campaign.config import Job
 from campaign.errors import BadInput
 from campaign.ledger import Ledger, Stamp, history, now
-from campaign.records import Arm, Edit, Evidence, Floor, Plan, to_json
-from campaign.report import Progress
+from campaign.records import ACCEPT, Arm, Edit, Evidence, Floor, Hypothesis, Plan, Verdict, to_json
+from campaign.report.progress import Progress
 
 
 def register(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
@@ -83,10 +83,10 @@ def code_of(job: Job, plan: Plan) -> str:
 
 
 def compose_arms(job: Job, ledger: Ledger) -> tuple[tuple[str, ...], Arm, Arm]:
-    """The accepted stack's names, control (root + stack) and treatment (control + the hypothesis's edit)."""
+    """The names of the stack accepted on this workload and device, control (root + stack) and treatment (control +
+    the hypothesis's edit)."""
     hypothesis = job.hypothesis
-    plans = {plan.id: plan for plan in ledger.plans()}
-    accepted = [plans[decision.plan_id].hypothesis for decision in ledger.stack()]
+    accepted = _accepted_here(job, ledger)
     names = tuple(one.name for one in accepted)
     if hypothesis.name in names:
         raise BadInput(
@@ -108,6 +108,24 @@ def compose_arms(job: Job, ledger: Ledger) -> tuple[tuple[str, ...], Arm, Arm]:
     control = job.arm("control", "+".join(("root", *names)), edits)
     treatment = job.arm("treatment", "+".join(("root", *names, hypothesis.name)), [*edits, hypothesis.edit])
     return names, control, treatment
+
+
+def _accepted_here(job: Job, ledger: Ledger) -> list[Hypothesis]:
+    """The stack's hypotheses, in order: what was accepted on another workload or device says nothing of this one.
+    Each accept is judged again from its raw samples first, since control will be built on it."""
+    found = []
+    for decision in ledger.stack():
+        if (decision.workload, decision.device) != (job.workload, job.device):
+            continue
+        evidence = ledger.evidence(decision.plan_id)
+        again = verdicts.judge(evidence)
+        if not (isinstance(again, Verdict) and again.verdict == ACCEPT):
+            raise BadInput(
+                f"decision {decision.id} says accept, but its samples do not: control cannot be built on it",
+                remedy=f"campaign ledger --check --campaign {job.campaign}",
+            )
+        found.append(evidence.plan.hypothesis)
+    return found
 
 
 def _floor(job: Job, ledger: Ledger, control: Arm, fingerprint_hash: str) -> tuple[str, Floor] | None:

@@ -17,7 +17,7 @@ from campaign.executor import run_probe, run_round
 from campaign.executor.rounds import RoundRequest
 from campaign.ledger import Ledger
 from campaign.records import Evidence, Need, Plan, Probe, Round, Surroundings, to_json
-from campaign.report import Progress
+from campaign.report.progress import Progress
 from campaign.run.declare import code_of
 
 

@@ -27,7 +27,9 @@ def rule(case: Case) -> Verdict | None:
         REJECT,
         "too_small",
         f"{shown}; {level} is below 1 + d = {1 + case.d:.3f}{beside}",
-        "if a smaller gain is worth its code, declare it beforehand: protocol.min_effect",
+        "if a smaller gain is worth its code, declare it beforehand: protocol.min_effect"
+        if case.d <= case.protocol.min_effect
+        else "d is what this machine resolves: quieten it and measure it again: python -m campaign hypothesis=aa_null",
         published=case.screen,
     )
 

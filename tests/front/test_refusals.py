@@ -263,3 +263,10 @@ def test_protocol_that_forgets_a_device_names_the_value_it_lacks(project, add):
     with pytest.raises(BadInput, match=r"protocol\.pairs is null and protocol\.by_device\.cpu") as caught:
         load(project, ["protocol=mine"])
     assert load(project, ["protocol=mine", caught.value.remedy.replace("VALUE", "8")]).protocol.pairs == 8
+
+
+@pytest.mark.parametrize("words", [["=3"], ["--resolve"]])
+def test_words_that_hydra_answers_with_a_fault_of_its_own_are_bad_input(project, words):
+    with pytest.raises(BadInput, match="not understood") as caught:
+        jobs(project, words)
+    assert caught.value.remedy

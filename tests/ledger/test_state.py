@@ -173,7 +173,7 @@ def test_a_damaged_ledger_does_not_open_for_writing_and_stays_unlocked(tmp_path:
 
 
 def test_a_ledger_open_for_reading_refuses_to_write_and_makes_no_file(tmp_path: Path) -> None:
-    ledger = open_ledger(tmp_path, "demo", writable=False)
+    ledger = open_ledger(tmp_path, "default", writable=False)
     assert ledger.decisions() == [] and ledger.stack() == () and ledger.unfinished() == []
     for write in (
         lambda: ledger.append("note", "n", {}),

@@ -48,6 +48,19 @@ def test_a_broken_kept_answer_is_as_good_as_none(file: Path) -> None:
     assert View(file, "listing").get() is None
 
 
+def test_a_folder_that_refuses_writes_keeps_nothing_and_raises_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    for name in ("write_text", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    View(file, "listing").keep([1])
+    monkeypatch.undo()
+    assert View(file, "listing").get() is None
+
+
 def test_a_missing_ledger_has_no_view_and_leaves_no_file(tmp_path: Path) -> None:
     view = View(tmp_path / "ledger.jsonl", "listing")
     view.keep([])

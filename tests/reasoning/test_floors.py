@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -98,6 +99,9 @@ def test_d_is_the_larger_of_what_is_worth_having_and_what_is_resolved() -> None:
     noisy = Floor("wall", 10, 0.10, 0.2, {}, 0)
     assert threshold(PROTOCOL, None) == 0.03
     assert threshold(PROTOCOL, quiet) == 0.03
+    # a first look of two rounds does not raise d to what two rounds tell: the floor's own rounds count
+    two = replace(PROTOCOL, looks=(2,))
+    assert threshold(two, replace(noisy, rounds=10)) == pytest.approx(resolves(0.10, 10))
     assert threshold(PROTOCOL, noisy) == pytest.approx(resolves(0.10, 12))  # the protocol's last look has 12 rounds
 
 

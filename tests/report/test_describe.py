@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from campaign.records import ExpectedChange, ParityClaim, ParityMeasure
-from campaign.report import describe_engagement, describe_parity
+from campaign.report.describe import describe_engagement, describe_parity
 from tests.reasoning import made
 
 

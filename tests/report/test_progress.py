@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from campaign.records import Surroundings
-from campaign.report import Progress
+from campaign.report.progress import Progress
 from tests.reasoning import made
 from tests.report import written
 
@@ -162,7 +162,7 @@ def test_brackets_are_not_taken_for_markup_on_a_terminal():
 
 def test_a_reader_that_leaves_does_not_end_the_measurement():
     script = """
-from campaign.report import Progress
+from campaign.report.progress import Progress
 with Progress() as progress:
     for number in range(20000):
         progress.notice(f"event {number}")

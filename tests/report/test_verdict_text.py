@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from campaign.report import decision_json, decision_text
+from campaign.report.verdict_text import decision_json, decision_text
 from tests.reasoning import made
 from tests.report import written
 

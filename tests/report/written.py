@@ -17,8 +17,7 @@ from typing import Any
 
 from campaign.ledger import Ledger, open_ledger
 from campaign.records import ACCEPT, Decision, Evidence, Need, Plan, Probe, Round, to_json
-from campaign.report import describe_engagement, describe_parity
-from campaign.report.describe import describe_low_precision
+from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
 from campaign.verdicts import judge
 from tests.reasoning import made
 
