@@ -43,8 +43,8 @@ def test_cpu_protocol_is_the_declared_one(project):
         warmup_window_steps=5,
         warmup_tolerance=0.05,
         warmup_limit_steps=50,
-        confirm_rounds=4,
-        confirm_alpha=0.05,
+        confirm_rounds=6,
+        confirm_alpha=0.025,
         invalid_share_limit=0.2,
         contention_limit=1.3,
         gate_alpha=0.001,
@@ -67,7 +67,7 @@ def test_cuda_protocol_takes_the_other_devices_values(project):
     assert (protocol.pairs, protocol.block_steps, protocol.block_minimum_seconds) == (10, 2, 0.0)
     assert (protocol.min_effect, protocol.memory_min_effect, protocol.memory_min_bytes) == (0.01, 0.01, 0)
     assert (protocol.memory_noninferiority, protocol.warmup_minimum_steps) == (0.01, 10)
-    assert (protocol.start_deadline_seconds, protocol.reply_deadline_seconds, protocol.confirm_rounds) == (900, 300, 3)
+    assert (protocol.start_deadline_seconds, protocol.reply_deadline_seconds, protocol.confirm_rounds) == (900, 300, 4)
 
 
 @pytest.mark.parametrize(("workload", "rounds"), [("reference_cpu", 3), ("reference_1b", 2)])
