@@ -27,6 +27,7 @@ from pathlib import Path
 
 from campaign import verdicts
 from campaign.cli import main as campaign
+from campaign.errors import EXIT_DECIDED, EXIT_NO_DECISION
 from campaign.ledger import open_ledger
 from campaign.records import Evidence, Need, Plan, Round, Verdict
 
@@ -56,9 +57,14 @@ def simulate(evidence: Evidence, draw: Callable[[], Round]) -> Verdict:
 
 
 def run(*words: str) -> None:
-    """One real campaign; what it prints goes to standard error, the table has standard output to itself."""
+    """One real campaign; what it prints goes to standard error, the table has standard output to itself.
+
+    Raises SystemExit when it was interrupted or could not start.
+    """
     with redirect_stdout(sys.stderr):
-        campaign([SEARCH, "tracking=none", *words])
+        code = campaign([SEARCH, "tracking=none", *words])
+    if code not in (EXIT_DECIDED, EXIT_NO_DECISION):
+        raise SystemExit(code)
 
 
 def measured(name: str) -> list[tuple[Verdict, Evidence]]:
