@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Collection
@@ -108,7 +107,7 @@ class Watch:
 
     def _stop_sampler(self) -> None:
         if self._sampler is not None:
-            self._sampler.send_signal(signal.SIGINT)
+            self._sampler.terminate()
             try:
                 self._sampler.wait(timeout=5)
             except subprocess.TimeoutExpired:

@@ -54,7 +54,7 @@ def test_clock_events_are_those_of_both_ends_and_of_every_sample_between(make_ho
         while os.fstat(samples.fileno()).st_size < 38 and time.monotonic() < deadline:
             time.sleep(0.01)  # the tool's two lines
     assert watch.surroundings().throttled == ("hw_thermal_slowdown", "sw_power_cap")
-    assert watch._sampler is not None and watch._sampler.returncode == -signal.SIGINT
+    assert watch._sampler is not None and watch._sampler.returncode == -signal.SIGTERM
 
 
 def test_an_older_driver_is_asked_by_the_older_name(make_host: Callable[..., Host]) -> None:
