@@ -62,3 +62,8 @@ def rate(tokens_per_second: float) -> str:
     if tokens_per_second >= 1e3:
         return f"{tokens_per_second / 1e3:.2f}k tok/s"
     return f"{tokens_per_second:.0f} tok/s"
+
+
+def counted(number: int, noun: str) -> str:
+    """'1 decision', '6 decisions'."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

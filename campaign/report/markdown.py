@@ -67,10 +67,12 @@ def _summary(reports: Reports) -> str:
     counts = ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS if name in verdicts)
     stack = reports.stack
     if not stack:
-        return f"{len(verdicts)} decisions: {counts}. Nothing is in the accepted stack."
+        return f"{units.counted(len(verdicts), 'decision')}: {counts}. Nothing is in the accepted stack."
     names = " + ".join(["root", *(code(decision.hypothesis) for decision in stack)])
     lines = product_lines([listed(to_json(decision), False) for decision in stack])
-    return f"{len(verdicts)} decisions: {counts}. The accepted stack: {names}. {prose(' '.join(lines))}"
+    return (
+        f"{units.counted(len(verdicts), 'decision')}: {counts}. The accepted stack: {names}. {prose(' '.join(lines))}"
+    )
 
 
 def _heading(row: Reported) -> str:

@@ -93,7 +93,7 @@ def _draw_blocks(axes: Axes, rounds: list[Round], clock: str) -> None:
         axes.plot([], [], marker + "-", ms=6, color=colour, label=f"{arm}\n(line: median)")
     axes.set_xlim(-0.5, start - 0.5)
     axes.set_xticks(centres, [_label(round_) for round_ in rounds])
-    axes.set_xlabel("round, and the blocks inside it in the order they ran")
+    axes.set_xlabel("round (c: to confirm), and the blocks inside it in the order they ran")
     axes.set_ylabel(f"step time, ms\n({clock} clock)")
     if above:
         axes.axhline(top, color=GREY, lw=0.8, ls=":", label=f"{above} blocks lie\nabove, drawn here")
@@ -108,7 +108,7 @@ def _top(times: list[float]) -> float:
 
 
 def _label(round_: Round) -> str:
-    return f"{round_.index + 1}" if round_.stage == "screen" else f"{round_.stage} {round_.index + 1}"
+    return f"{round_.index + 1}" if round_.stage == "screen" else f"{round_.stage[0]}{round_.index + 1}"
 
 
 def _step_ms(block: Block, clock: str) -> float:
