@@ -20,9 +20,5 @@ def clocks(device: str, host: Host = HERE) -> dict[str, object]:
     mhz = host.cpuinfo("cpu MHz")
     found: dict[str, object] = {"cpu_mhz": float(mhz) if mhz else None}
     if gpu.is_cuda(device):
-        try:
-            values = gpu.query(host, device, list(_GPU_CLOCKS.values()))
-            found["gpu"] = {name: values[field] for name, field in _GPU_CLOCKS.items()}
-        except gpu.NoAnswer as why:
-            found["gpu"] = {"absent": str(why)}
+        found["gpu"] = gpu.facts(host, device, _GPU_CLOCKS)
     return found

@@ -50,11 +50,7 @@ def fingerprint(device: str, host: Host = HERE) -> dict[str, Any]:
     }
     if gpu.is_cuda(device):
         facts["triton"] = _version("triton")
-        try:
-            values = gpu.query(host, device, list(_GPU_FIELDS.values()))
-            facts["gpu"] = {name: values[field] for name, field in _GPU_FIELDS.items()}
-        except gpu.NoAnswer as why:
-            facts["gpu"] = {"absent": str(why)}
+        facts["gpu"] = gpu.facts(host, device, _GPU_FIELDS)
     return facts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from campaign.machine.host import Host
 
@@ -67,6 +67,15 @@ def query(host: Host, device: str, fields: Sequence[str]) -> dict[str, str | Non
     if len(rows) != 1 or len(rows[0]) != len(fields):
         raise NoAnswer(f"{host.nvidia_smi} answered {len(rows)} rows for the one device {device}")
     return {name: _value(word) for name, word in zip(fields, rows[0], strict=True)}
+
+
+def facts(host: Host, device: str, fields: Mapping[str, str]) -> dict[str, str | None]:
+    """The fields of one device under our names (`fields`: name to nvidia-smi's field), or {'absent': why}."""
+    try:
+        values = query(host, device, list(fields.values()))
+    except NoAnswer as why:
+        return {"absent": str(why)}
+    return {name: values[field] for name, field in fields.items()}
 
 
 def compute_processes(host: Host, device: str) -> list[tuple[int, str]]:

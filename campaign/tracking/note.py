@@ -164,9 +164,8 @@ def scoreboard(
     """
     stack = [d for d in decisions if d.verdict.verdict == ACCEPT and d.id not in revoked]
     others = sorted((d for d in decisions if d not in stack), key=_by_ratio)
-    parts = [
-        f"## {campaign}: {units.counted(len(decisions), 'decision')}, accepted: {' + '.join(d.hypothesis for d in stack) or 'none'}"
-    ]
+    names = " + ".join(d.hypothesis for d in stack) or "none"
+    parts = [f"## {campaign}: {units.counted(len(decisions), 'decision')}, accepted: {names}"]
     if stack:
         product = math.prod(d.verdict.effect.ratio for d in stack if d.verdict.effect)
         parts.append(

@@ -36,13 +36,13 @@ def test_clock_event_bits_have_the_names_of_nvml(text: str, names: set[str]) -> 
 
 def test_foreign_processes_are_those_on_the_device_outside_our_tree(make_host: Callable[..., Host]) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    apps = f"{os.getpid()}, python\n{child.pid}, python\n1, /usr/bin/other, with comma\n1, /opt/other\n"
+    apps = f"{os.getpid()}, python\n{child.pid}, python\n1, /usr/bin/other, with comma\n1, /usr/lib/other\n"
     made = make_host(smi=ANSWERS, apps=apps)
     host = Host(nvidia_smi=made.nvidia_smi)  # the real /proc, where process 1 is not ours
     with Watch("cuda:0", host=host) as watch:
         pass
     child.communicate(b"\n")
-    assert watch.surroundings().foreign == ("/opt/other (1)",)
+    assert watch.surroundings().foreign == ("/usr/lib/other (1)",)
 
 
 def test_clock_events_are_those_of_both_ends_and_of_every_sample_between(make_host: Callable[..., Host]) -> None:
