@@ -17,7 +17,7 @@ from campaign.records import ACCEPT, INVALID, UNAVAILABLE, ArmProbe, Decision, E
 from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
 from campaign.report.progress import Progress
 from campaign.report.verdict_text import decision_json, decision_text
-from campaign.run.declare import register, resume
+from campaign.run.declare import declare
 from campaign.run.measure import measure_round, probe_arms
 
 
@@ -35,7 +35,7 @@ def main(job: Job) -> int:
     ):
         for notice in ledger.notices:
             progress.notice(notice)
-        evidence = resume(job, ledger, progress) or register(job, ledger, progress)
+        evidence = declare(job, ledger, progress)
         evidence, verdict = _gather(job, ledger, evidence, progress)
         decision = _decide(ledger, evidence, verdict)
         progress.decision(decision_json(decision) if job.json else decision_text(decision, ledger.file))

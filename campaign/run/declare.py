@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from typing import Any
 
 from campaign import effects, machine, provenance, verdicts
 from campaign.config import Job
@@ -13,13 +14,30 @@ from campaign.ledger import Ledger, Stamp, history, now
 from campaign.records import ACCEPT, Arm, Edit, Evidence, Floor, Hypothesis, Plan, Verdict, to_json
 from campaign.report.progress import Progress
 
+Arms = tuple[tuple[str, ...], Arm, Arm]
 
-def register(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
-    """Declare everything the verdict may use, before the first timing."""
-    stack, control, treatment = compose_arms(job, ledger)
+
+def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
+    """The evidence to go on from: that of an interrupted run of exactly this plan, else a plan registered now."""
+    for said in ledger.recover_inflight():
+        progress.notice(said)
+    arms = compose_arms(job, ledger)
     fingerprint = machine.fingerprint(job.device)
-    snapshot = provenance.snapshot(job.root)
     warnings = machine.warnings(job.device)
+    evidence = _interrupted(job, ledger, arms, fingerprint)
+    if evidence is None:
+        evidence = _registered(job, ledger, arms, fingerprint, warnings)
+    else:
+        progress.notice(f"going on with {evidence.plan.id}, interrupted after {len(evidence.rounds)} rounds")
+    ledger.stamp = stamp_of(evidence.plan)
+    progress.start(evidence.plan, warnings)
+    return evidence
+
+
+def _registered(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any], warnings: list[str]) -> Evidence:
+    """Declare everything the verdict may use, before the first timing."""
+    stack, control, treatment = arms
+    snapshot = provenance.snapshot(job.root)
     floor = _floor(job, ledger, control, machine.fingerprint_hash(fingerprint))
     attempt = 1 + history.attempts(ledger, job.hypothesis.name, treatment.hash)
     plan = Plan(
@@ -38,7 +56,7 @@ def register(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
         floor_id=floor[0] if floor else "",
         memory_floor_bytes=floor[1].memory_range_bytes if floor else 0,
         fingerprint=fingerprint,
-        code=provenance.code_hash(job.root, [control.target, treatment.target]),
+        code=code_of(job, control, treatment),
         source={
             **snapshot.source,
             "packages": provenance.packages(),
@@ -54,35 +72,27 @@ def register(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
         ledger.keep(snapshot.patch, ".patch")
     ledger.stamp = stamp_of(plan)
     ledger.append("registered", plan.id, to_json(plan))
-    progress.start(plan, warnings)
     return Evidence(plan, None)
 
 
-def resume(job: Job, ledger: Ledger, progress: Progress) -> Evidence | None:
-    """The evidence of an interrupted run of exactly this plan on this machine and code, to go on from."""
-    for said in ledger.recover_inflight():
-        progress.notice(said)
-    _, control, treatment = compose_arms(job, ledger)
-    fingerprint = machine.fingerprint(job.device)
-    for plan in reversed([plan for plan in ledger.plans() if plan.id in ledger.unfinished()]):
+def _interrupted(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any]) -> Evidence | None:
+    """The evidence of the latest undecided plan of the same arms and rule, on this machine and code; None without."""
+    _, control, treatment = arms
+    unfinished = set(ledger.unfinished())
+    for plan in reversed(ledger.plans()):
         same = (plan.control.hash, plan.treatment.hash, plan.protocol, plan.hypothesis, plan.fingerprint)
-        if same == (control.hash, treatment.hash, job.protocol, job.hypothesis, fingerprint):
-            if plan.code != code_of(job, plan):
-                continue
-            ledger.stamp = stamp_of(plan)
-            evidence = ledger.evidence(plan.id)
-            progress.notice(f"going on with {plan.id}, interrupted after {len(evidence.rounds)} rounds")
-            progress.start(plan, machine.warnings(job.device))
-            return evidence
+        wanted = (control.hash, treatment.hash, job.protocol, job.hypothesis, fingerprint)
+        if plan.id in unfinished and same == wanted and plan.code == code_of(job, control, treatment):
+            return ledger.evidence(plan.id)
     return None
 
 
-def code_of(job: Job, plan: Plan) -> str:
-    """The hash of the code that the plan's trials run, as it is now."""
-    return provenance.code_hash(job.root, [plan.control.target, plan.treatment.target])
+def code_of(job: Job, *arms: Arm) -> str:
+    """The hash of the code that trials of these arms run, as it is now."""
+    return provenance.code_hash(job.root, [arm.target for arm in arms])
 
 
-def compose_arms(job: Job, ledger: Ledger) -> tuple[tuple[str, ...], Arm, Arm]:
+def compose_arms(job: Job, ledger: Ledger) -> Arms:
     """The names of the stack accepted on this workload and device, control (root + stack) and treatment (control +
     the hypothesis's edit)."""
     hypothesis = job.hypothesis

@@ -51,7 +51,7 @@ def measure_round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, prog
     def measure(together: bool) -> Round:
         # A fresh suffix: a run that died between a round's lines goes on with a new round, not with half of the old.
         round_id = f"{plan.id}-{need.stage}-{index + 1:02d}-{uuid.uuid4().hex[:4]}"
-        code = code_of(job, plan)
+        code = code_of(job, *arms)
         with tempfile.TemporaryDirectory(prefix="campaign-round-") as logs:
             request = RoundRequest(
                 id=round_id,
@@ -72,7 +72,7 @@ def measure_round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, prog
         for trial in trials:
             ledger.append("trial", trial.id, {"plan_id": plan.id, "round_id": round_id, **to_json(trial)})
         # Whichever of the two differs from the plan's says that the code changed under our feet.
-        code = code if code != plan.code else code_of(job, plan)
+        code = code if code != plan.code else code_of(job, *arms)
         blocks_file = ledger.seal(round_id) if measured.blocks else ""
         return replace(measured, trials=trials, code=code, blocks_file=blocks_file)
 

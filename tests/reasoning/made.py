@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from campaign import verdicts
 from campaign.records import (
     Arm,
     ArmProbe,
@@ -23,6 +24,7 @@ from campaign.records import (
     Round,
     Surroundings,
     Trial,
+    Verdict,
 )
 
 MIB = 1024**2
@@ -199,3 +201,19 @@ def with_clock(one: Round, clock: str, control: Sequence[float], treatment: Sequ
     times = {"control": control, "treatment": treatment}
     rows = tuple(replace(block, **{f"{clock}_seconds": times[block.arm][block.pair]}) for block in one.blocks)
     return replace(one, blocks=rows)
+
+
+FAST = (1.10, 1.11, 1.10, 1.09)
+SAME = (1.001, 1.000, 0.999, 1.000)
+OPEN = (0.99, 1.08) * 6
+STOLEN = Surroundings(steal=0.5)
+
+
+def judged(*args, **kwargs) -> Verdict:
+    answer = verdicts.judge(evidence(*args, **kwargs))
+    assert isinstance(answer, Verdict), answer
+    return answer
+
+
+def bad(count: int, stage: str = "screen") -> list:
+    return [ratio_round(3.0, stage=stage, index=50 + index, surroundings=STOLEN) for index in range(count)]

@@ -9,13 +9,16 @@ import pytest
 
 from campaign import verdicts
 from campaign.effects import detectable_sds
-from campaign.records import Arm, ExpectedChange, Memory, Need, ParityClaim, ParityMeasure, Surroundings, Verdict
+from campaign.records import Arm, ExpectedChange, Memory, Need, ParityClaim, ParityMeasure, Surroundings
 from tests.reasoning.made import (
+    FAST,
     MIB,
     NULL,
     PARITY,
     PLAN,
+    SAME,
     evidence,
+    judged,
     made_round,
     probe,
     ratio_round,
@@ -23,21 +26,6 @@ from tests.reasoning.made import (
     with_hypothesis,
     with_protocol,
 )
-
-FAST = (1.10, 1.11, 1.10, 1.09)
-SAME = (1.001, 1.000, 0.999, 1.000)
-OPEN = (0.99, 1.08) * 6
-STOLEN = Surroundings(steal=0.5)
-
-
-def judged(*args, **kwargs) -> Verdict:
-    answer = verdicts.judge(evidence(*args, **kwargs))
-    assert isinstance(answer, Verdict), answer
-    return answer
-
-
-def bad(count: int, stage: str = "screen") -> list:
-    return [ratio_round(3.0, stage=stage, index=50 + index, surroundings=STOLEN) for index in range(count)]
 
 
 def test_an_arm_that_cannot_run_here_is_unavailable_before_anything_else_is_wrong() -> None:

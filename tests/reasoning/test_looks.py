@@ -9,31 +9,21 @@ import pytest
 from scipy import stats
 
 from campaign import verdicts
-from campaign.records import Memory, Need, Surroundings, Verdict
+from campaign.records import Memory, Need, Verdict
 from tests.reasoning.made import (
+    FAST,
     MIB,
+    OPEN,
     PLAN,
+    SAME,
+    bad,
     evidence,
+    judged,
     ratio_round,
     with_clock,
     with_hypothesis,
     with_protocol,
 )
-
-FAST = (1.10, 1.11, 1.10, 1.09)
-SAME = (1.001, 1.000, 0.999, 1.000)
-OPEN = (0.99, 1.08) * 6
-STOLEN = Surroundings(steal=0.5)
-
-
-def judged(*args, **kwargs) -> Verdict:
-    answer = verdicts.judge(evidence(*args, **kwargs))
-    assert isinstance(answer, Verdict), answer
-    return answer
-
-
-def bad(count: int, stage: str = "screen") -> list:
-    return [ratio_round(3.0, stage=stage, index=50 + index, surroundings=STOLEN) for index in range(count)]
 
 
 def test_a_look_judges_its_own_rounds_and_later_ones_cannot_change_what_it_decided() -> None:
