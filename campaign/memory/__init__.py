@@ -1,7 +1,7 @@
 """Peak memory of a whole step, measured outside the timed blocks. Runs in the trial's process.
 
-On CPU the deciding number is the exact peak of live tensor storage in one step, counted by a dispatch mode; the
-process peak (VmHWM) stands beside it, since it also holds what torch does not dispatch (a kernel's own scratch). On
+On CPU the deciding number is the exact peak of live tensor storage in one step, from torch's own allocator; the
+process peak (VmHWM) stands beside it, since it also holds what torch does not allocate (a kernel's own scratch). On
 CUDA it is the caching allocator's peak. A workload that never imported torch has no tensors: its process peak decides.
 """
 

@@ -4,58 +4,70 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from campaign.records import Memory
 
+_MARK = "campaign: memory is measured from here"
+
 
 def live_tensor_peak(step: Callable[[], object]) -> int:
-    """The largest sum of live tensor storages, in bytes, while `step()` runs once.
+    """The largest sum of live tensor storages on the CPU, in bytes, while `step()` runs once.
 
-    `step` runs twice: first to learn which storages outlive it (parameters, optimizer state, buffers), so that they
-    count from its start and not from their first use.
+    `step` runs twice. The first time a dispatch mode learns which storages outlive it (parameters, optimizer state,
+    gradients, caches): they count from the start. The second time nothing watches the operators, because
+    torch.compile does not run under a dispatch mode and a kernel may go round the dispatcher; torch's allocator itself
+    tells the profiler of everything it gives and takes back.
     """
     survey = _Storages()
-    with survey:
+    # The profiler runs from before the first step: it misses that a block is freed which was there before it.
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        with survey:
+            step()
+        before = sum(storage.nbytes() for storage in survey.survivors())
+        with record_function(_MARK):
+            pass
         step()
-    tracked = _Storages(survey.survivors())
-    with tracked:
-        step()
-    return tracked.peak
+    return before + _highest(profiled)
+
+
+def _highest(profiled: profile) -> int:
+    """The highest sum that the allocator's changes on the CPU reached after the mark; at least 0."""
+    recorded: Any = profiled.profiler
+    events = sorted(recorded.kineto_results.events(), key=lambda event: event.start_ns())
+    begun = next(event.start_ns() + event.duration_ns() for event in events if event.name() == _MARK)
+    changes = (
+        event.nbytes()
+        for event in events
+        if event.name() == "[memory]" and event.device_type() == DeviceType.CPU and event.start_ns() >= begun
+    )
+    return max(accumulate(changes, initial=0))
 
 
 class _Storages(TorchDispatchMode):
-    """Follows every storage that an operator reads or makes, from first sight until it is freed."""
+    """Follows every storage that an operator reads or makes."""
 
-    def __init__(self, known: tuple[torch.UntypedStorage, ...] = ()) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.live = 0
-        self.peak = 0
-        self._seen: dict[int, tuple[int, weakref.ref[torch.UntypedStorage]]] = {}
-        for storage in known:
-            self._follow(storage)
+        self._seen: dict[int, weakref.ref[torch.UntypedStorage]] = {}
 
     def survivors(self) -> tuple[torch.UntypedStorage, ...]:
-        alive = (reference() for _, reference in self._seen.values())
+        alive = (reference() for reference in self._seen.values())
         return tuple(storage for storage in alive if storage is not None)
 
     def _follow(self, storage: torch.UntypedStorage) -> None:
         key = storage._cdata
-        if key in self._seen:
-            return
-        nbytes = storage.nbytes()
-
-        def freed(_: Any, key: int = key, nbytes: int = nbytes) -> None:
-            self._seen.pop(key, None)
-            self.live -= nbytes
-
-        self._seen[key] = (nbytes, weakref.ref(storage, freed))
-        self.live += nbytes
-        self.peak = max(self.peak, self.live)
+        known = self._seen.get(key)
+        # An address is used again after its storage has died.
+        if known is None or known() is None:
+            self._seen[key] = weakref.ref(storage)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

@@ -55,7 +55,25 @@ def test_views_share_their_storage():
         half = whole[: 4 * MIB]
         half.add_(1)
 
-    assert live_tensor_peak(step) == 8 * MIB
+    # An operator's own scalars are storages too, of a few bytes each.
+    assert 0 <= live_tensor_peak(step) - 8 * MIB < 64
+
+
+def test_what_compiled_code_allocates_is_seen_although_no_operator_is_dispatched():
+    @torch.compile(dynamic=False)
+    def doubled(x):
+        return (x * 2).sin()
+
+    x = torch.zeros(2 * MIB, dtype=torch.uint8).float()
+    doubled(x)
+    kept = []
+
+    def step():
+        kept[:] = []
+        kept.append(doubled(x))
+
+    # x and its double, 8 MiB each; eager code would hold the product beside both for a moment
+    assert 0 <= live_tensor_peak(step) - 16 * MIB < 64
 
 
 class Counting:
@@ -171,7 +189,7 @@ def test_the_gradient_sample_is_bounded_and_evenly_spaced(tmp_path):
 def test_memory_of_a_cpu_step_has_a_limit_and_a_process_peak():
     workload = types.SimpleNamespace(device="cpu", step=lambda: torch.ones(MIB).sum())
     measured = step_memory(workload)
-    assert measured.live_peak_bytes == 4 * MIB + 4
+    assert 4 <= measured.live_peak_bytes - 4 * MIB < 64
     assert measured.limit_bytes > measured.process_peak_bytes > 4 * MIB
 
 
