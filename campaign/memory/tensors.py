@@ -21,21 +21,21 @@ _MARK = "campaign: memory is measured from here"
 def live_tensor_peak(step: Callable[[], object]) -> int:
     """The largest sum of live tensor storages on the CPU, in bytes, while `step()` runs once.
 
-    `step` runs twice. The first time a dispatch mode learns which storages outlive it (parameters, optimizer state,
-    gradients, caches): they count from the start. The second time nothing watches the operators, because
-    torch.compile does not run under a dispatch mode and a kernel may go round the dispatcher; torch's allocator itself
-    tells the profiler of everything it gives and takes back.
+    `step` runs three times. In the second, torch's own allocator tells the profiler of everything it gives and takes
+    back: nothing watches the operators then, because torch.compile does not run under a dispatch mode and a kernel may
+    go round the dispatcher. (The first is for the profiler, which misses that a block is freed which was there before
+    it.) The third runs under a dispatch mode, to learn which storages outlive a step (parameters, optimizer state,
+    gradients, caches): they count from the start. It comes last, because dynamo stays away from a function that it
+    once met under a mode.
     """
-    survey = _Storages()
-    # The profiler runs from before the first step: it misses that a block is freed which was there before it.
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
-        with survey:
-            step()
-        before = sum(storage.nbytes() for storage in survey.survivors())
+        step()
         with record_function(_MARK):
             pass
         step()
-    return before + _highest(profiled)
+    with _Storages() as survey:
+        step()
+    return sum(storage.nbytes() for storage in survey.survivors()) + _highest(profiled)
 
 
 def _highest(profiled: profile) -> int:
