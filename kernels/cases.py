@@ -30,16 +30,16 @@ class Case:
     """One set of inputs of a kernel.
 
     `shapes` names the tensor arguments in order, `options` the rest. `implementations` lists those that take these
-    dtypes. `dtypes` overrides `dtype` by argument. Values are normal, times `scale`, from a generator seeded by the
+    dtypes. Without `gradients` the kernel is not differentiable. `dtypes` overrides `dtype` by argument. Values are normal, times `scale`, from a generator seeded by the
     name of the case, so that they are the same on every machine.
     """
 
     name: str
     shapes: Mapping[str, tuple[int, ...]]
-    options: Mapping[str, float]
+    options: Mapping[str, float | str]
     implementations: tuple[str, ...]
     outputs: Tolerance
-    gradients: Tolerance
+    gradients: Tolerance | None
     dtype: torch.dtype = torch.float32
     dtypes: Mapping[str, torch.dtype] = field(default_factory=dict)
     layout: Layout = "contiguous"

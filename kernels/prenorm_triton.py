@@ -13,8 +13,6 @@ Shape suffixes: N rows, D width, P programs; BLOCK is D rounded up to a power of
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 import triton
@@ -23,6 +21,7 @@ from torch import Tensor
 
 from kernels.errors import Unavailable
 from kernels.prenorm_ops import Accepts, past_the_norm, register
+from kernels.specialization import Specialization
 
 # A row stays in the registers of one program, and 1,024 threads with more than 8 elements each would spill them.
 WIDEST = 8192
@@ -79,17 +78,6 @@ def prenorm_backward(
             grad += tl.load(grad_h_ptr + at, mask=inside, other=0.0).to(tl.float32)
         tl.store(grad_input_ptr + at, grad.to(grad_input_ptr.dtype.element_ty), mask=inside)
     tl.store(partials_ptr + program * width + column, partial, mask=inside)
-
-
-@dataclass(frozen=True)
-class Specialization:
-    """One way a kernel is compiled: argument types, constants and warps, enough for `triton.compile` with no device."""
-
-    name: str
-    kernel: Any
-    signature: dict[str, str]
-    constants: dict[str, Any]
-    warps: int
 
 
 def block_of(width: int) -> tuple[int, int]:

@@ -23,6 +23,8 @@ from kernels.errors import Unavailable
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+# The implementations that are ops of ours; all others are made of torch's.
+COMPILED = ("cpu", "triton")
 
 
 def files_that_define(*names: str) -> list[str]:
@@ -77,6 +79,10 @@ every_case = pytest.mark.parametrize(
     ("module", "implementation", "device", "case"), combinations(lambda module: list(module.CASES))
 )
 each_kind = pytest.mark.parametrize(("module", "implementation", "device", "case"), combinations(one_of_each_kind))
+each_differentiable_kind = pytest.mark.parametrize(
+    ("module", "implementation", "device", "case"),
+    combinations(lambda module: [case for case in one_of_each_kind(module) if case.gradients is not None]),
+)
 
 
 def available(module: ModuleType, implementation: str, device: str) -> Callable[..., tuple[Tensor, ...]]:
@@ -92,6 +98,14 @@ def available(module: ModuleType, implementation: str, device: str) -> Callable[
     return function
 
 
+def outputs_of(
+    function: Callable[..., Tensor | tuple[Tensor, ...]], *arguments: Tensor, **options: Any
+) -> list[Tensor]:
+    """What the implementation returns, one tensor or several, as a list."""
+    returned = function(*arguments, **options)
+    return [returned] if isinstance(returned, Tensor) else list(returned)
+
+
 def leaves_of(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().requires_grad_() for name, tensor in inputs.items()}
 
@@ -103,9 +117,16 @@ def run(
     cotangents: list[Tensor] | None = None,
     through: tuple[int, ...] | None = None,
 ) -> tuple[list[Tensor], dict[str, Tensor]]:
-    """The outputs, and the gradient of every input through the outputs `through` (by default all of them)."""
+    """The outputs, and the gradient of every input through the outputs `through` (by default all of them).
+
+    A kernel that is not differentiable has no gradients, and its outputs need none even where its inputs do.
+    """
+    if case.gradients is None:
+        outputs = outputs_of(function, *leaves_of(inputs).values(), **case.options)
+        assert not any(output.requires_grad for output in outputs)
+        return outputs, {}
     leaves = leaves_of(inputs)
-    outputs = list(function(*leaves.values(), **case.options))
+    outputs = outputs_of(function, *leaves.values(), **case.options)
     if cotangents is None:
         cotangents = cotangents_of(outputs)
     chosen = range(len(outputs)) if through is None else through
@@ -131,10 +152,22 @@ def cotangents_of(outputs: list[Tensor]) -> list[Tensor]:
     ]
 
 
+def same_values(one: Tensor, two: Tensor) -> bool:
+    """Whether two tensors of any dtype hold the same values; torch compares no fp8."""
+    return one.dtype == two.dtype and torch.equal(one.double(), two.double())
+
+
+def comparable(x: Tensor) -> Tensor:
+    """x in a dtype that torch.testing compares with a tolerance."""
+    return x.float() if x.element_size() == 1 else x
+
+
 def assert_within(got: Tensor, want: Tensor, tolerance: Tolerance, what: str) -> None:
+    """Compares values in float64, whatever the dtypes: integers, and fp8, too."""
+    got, want = got.double(), want.double()
     assert got.shape == want.shape, f"{what}: the shape is {tuple(got.shape)}, not {tuple(want.shape)}"
     assert torch.isfinite(got).all(), f"{what}: holds NaN or infinity"
-    excess = (got.double() - want).abs() - (tolerance.absolute + tolerance.relative * want.abs())
+    excess = (got - want).abs() - (tolerance.absolute + tolerance.relative * want.abs())
     worst = excess.max().item() if excess.numel() else 0.0
     assert worst <= 0.0, f"{what}: {worst:.3e} beyond the tolerance ({tolerance.reason})"
 
