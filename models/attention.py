@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from models.config import ModelConfig
 from models.precision import Precision, Projection
+from models.recompute import Kept
 
 
 class Attention(nn.Module):
@@ -23,10 +24,10 @@ class Attention(nn.Module):
         self.into = Projection("attention_in", shape.width, 3 * values)
         self.out = Projection("attention_out", values, shape.width, gain=(2 * shape.layers) ** -0.5)
 
-    def forward(self, y_BTD: Tensor) -> Tensor:
-        (qkv_BTE,) = self.precision.fan_out(y_BTD, self.into)
+    def forward(self, y_BTD: Tensor, kept: Kept | None = None) -> Tensor:
+        qkv_BTE = self.precision.project(y_BTD, self.into, kept)
         q_BHTV, k_BHTV, v_BHTV = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in qkv_BTE.chunk(3, dim=-1)
         )
         o_BHTV = F.scaled_dot_product_attention(q_BHTV, k_BHTV, v_BHTV, is_causal=True)
-        return self.precision.project(o_BHTV.transpose(1, 2).flatten(-2), self.out)
+        return self.precision.project(o_BHTV.transpose(1, 2).flatten(-2), self.out, kept)

@@ -7,15 +7,25 @@ y = rmsnorm(h) * weight. Shapes: B sequences, T tokens, D width.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
 
 import torch
 from torch import Tensor, nn
 
+from kernels import build
+from kernels.errors import Unavailable
+from models.ops import Prenorm
+from models.precision import Precision
+from models.recompute import Kept, recomputed
+
 NORM_EPS = 1e-6
 
-Prenorm = Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+
+# (block, x_BTD, residual_BTD, kept) -> (x_BTD, residual_BTD).
+Compute = Callable[["Block", Tensor, Tensor, Kept | None], tuple[Tensor, Tensor]]
 
 
 class Norm(nn.Module):
@@ -34,51 +44,59 @@ class Norm(nn.Module):
 
 
 class Block(nn.Module):
-    """Two sublayers: a token mixer (recurrent or attention), then the gated MLP."""
+    """Two sublayers: a token mixer (recurrent or attention), then the gated MLP.
 
-    def __init__(self, mix: nn.Module, mlp: nn.Module, width: int, prenorm: Prenorm, recompute: bool) -> None:
+    `recompute` is `none`, `full` or `selective` (`models.config.CheckpointConfig`). `compiled` replaces `compute`.
+    """
+
+    def __init__(
+        self,
+        mix: nn.Module,
+        mlp: nn.Module,
+        width: int,
+        prenorm: Prenorm,
+        precision: Precision,
+        recompute: str = "none",
+        compiled: Compute | None = None,
+    ) -> None:
         super().__init__()
         self.mix_norm, self.mix = Norm(width, prenorm), mix
         self.mlp_norm, self.mlp = Norm(width, prenorm), mlp
-        self.recompute = recompute
+        self.precision, self.recompute, self.compiled = precision, recompute, compiled
         self._inside = tuple(self.parameters())
+        self._quantized = precision.quantized(self.modules())
 
     def forward(self, x_BTD: Tensor, residual_BTD: Tensor) -> tuple[Tensor, Tensor]:
-        if self.recompute and torch.is_grad_enabled():
-            return recomputed(self._compute, (x_BTD, residual_BTD), self._inside)
-        return self._compute(x_BTD, residual_BTD)
+        if self.recompute == "none" or not torch.is_grad_enabled():
+            return self._run(x_BTD, residual_BTD)
+        return recomputed(self._run, (x_BTD, residual_BTD), self._inside, keep=self.recompute == "selective")
 
-    def _compute(self, x_BTD: Tensor, residual_BTD: Tensor) -> tuple[Tensor, Tensor]:
+    def compute(self, x_BTD: Tensor, residual_BTD: Tensor, kept: Kept | None) -> tuple[Tensor, Tensor]:
         y_BTD, residual_BTD = self.mix_norm(x_BTD, residual_BTD)
-        y_BTD, residual_BTD = self.mlp_norm(self.mix(y_BTD), residual_BTD)
-        return self.mlp(y_BTD), residual_BTD
+        y_BTD, residual_BTD = self.mlp_norm(self.mix(y_BTD, kept), residual_BTD)
+        return self.mlp(y_BTD, kept), residual_BTD
+
+    def _run(self, x_BTD: Tensor, residual_BTD: Tensor, kept: Kept | None = None) -> tuple[Tensor, Tensor]:
+        # torch.compile compiles nothing while a dispatch mode watches.
+        if self.compiled is None or _dispatch_modes():
+            return self.compute(x_BTD, residual_BTD, kept)
+        self.precision.check(self._quantized)
+        return self.compiled(self, x_BTD, residual_BTD, kept)
 
 
-def recomputed(compute: Callable[..., Any], inputs: tuple[Tensor, ...], parameters: tuple[Tensor, ...]) -> Any:
-    """compute(*inputs), keeping only the inputs for the backward pass, which computes the rest again.
+def compiled_block(device: str) -> Compute:
+    """`Block.compute` through torch.compile, for all blocks of one model: those of a kind share their code.
 
-    `parameters` are all that `compute` reads besides its inputs. `torch.utils.checkpoint` does the same through a hook
-    in Python on every saved tensor, which is a sixth of a step at the size of the CPU preset. No state of a random
-    generator is kept, as nothing here draws random numbers and a CUDA graph could not capture it.
+    Raises `Unavailable` where there is no compiler to finish the work: C++ on the CPU, Triton on CUDA.
     """
-    return _Recomputed.apply(compute, len(inputs), *inputs, *parameters)
-
-
-class _Recomputed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, compute: Callable[..., Any], count: int, *tensors: Tensor) -> Any:
-        ctx.compute, ctx.count = compute, count
-        ctx.save_for_backward(*tensors)
-        return compute(*tensors[:count])
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[2:]
-        # Fresh leaves in place of the inputs; parameters are leaves already.
-        inputs = [saved[i].detach().requires_grad_(needed[i]) for i in range(ctx.count)]
-        leaves = [*inputs, *saved[ctx.count :]]
-        with torch.enable_grad():
-            outputs = ctx.compute(*inputs)
-        wanted = [leaf for leaf in leaves if leaf.requires_grad]
-        found = iter(torch.autograd.grad(outputs, wanted, gradients))
-        return None, None, *(next(found) if leaf.requires_grad else None for leaf in leaves)
+    if device == "cpu":
+        build.find_compiler()
+    elif importlib.util.find_spec("triton") is None:
+        raise Unavailable(
+            reason="compile is block, and Triton is not installed, through which torch.compile writes CUDA kernels.",
+            remedy="Install it (pip install triton), or set workload.compile to none.",
+        )
+    # torch.compile files what it has compiled under a function's code and gives up above eight entries. With code of
+    # its own, another model in this process does not count.
+    code = Block.compute.__code__.replace()
+    return torch.compile(FunctionType(code, globals(), "compute"), dynamic=False, fullgraph=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -25,10 +25,22 @@ SITES = (
 )
 
 
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The one of `known` that was probably meant."""
+    found = difflib.get_close_matches(word, tuple(known), n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
+def refusal(path: str, word: str, known: Iterable[str]) -> str:
+    """Says which words there are in place of one that is not known, and which of them was probably meant."""
+    names = tuple(known)
+    near = nearest(word, names)
+    return f"{path} is {word!r}; implemented: {', '.join(names)}." + (f" Did you mean {near}?" if near else "")
+
+
 def _choice(*allowed: str, default: Any = dataclasses.MISSING) -> Any:
-    """A word out of a closed list. A list of one is a seam: the key exists, and so far one value is implemented."""
-    rule = f"implemented: {', '.join(allowed)}"
-    return field(default=default, metadata={"holds": lambda value: value in allowed, "rule": rule})
+    """A word out of a closed list."""
+    return field(default=default, metadata={"choices": allowed})
 
 
 def _number(holds: Callable[[Any], bool], rule: str, default: Any = dataclasses.MISSING) -> Any:
@@ -69,20 +81,31 @@ class BatchConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class OpsConfig:
-    """Implementations by name. Names of `prenorm` are the keys of `kernels.prenorm.IMPLEMENTATIONS`."""
+    """Implementations by name, the keys of `IMPLEMENTATIONS` in `kernels.<family>`; `models.ops` looks them up.
+
+    `recurrence_backward` and `recurrence_registers` (0: no cap) are for the compiled recurrences only. `gated` is
+    `separate` where activation and quantization stay two passes.
+    """
 
     prenorm: str = "reference"
-    recurrence: str = _choice("chunked", "reference", default="chunked")
+    recurrence: str = "chunked"
+    recurrence_backward: str = _choice("fused", "phase_split", "live_state", default="fused")
+    recurrence_registers: int = _number(lambda value: value >= 0, "a whole number of at least 0, 0 for no cap", 0)
+    quantize: str = "reference"
+    gated: str = "separate"
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantConfig:
-    """How fp8 sites quantize. `weights` and `activations` say how often a tensor is quantized."""
+    """How the sites in `fp8` quantize. `weights` and `activations` say how often a tensor is quantized.
 
-    format: str = _choice("fp8_e4m3", default="fp8_e4m3")
-    weights: str = _choice("per_use", default="per_use")
-    activations: str = _choice("per_consumer", default="per_consumer")
-    scales: str = _choice("per_tensor", "per_row", default="per_tensor")
+    `fp8_e5m2` has gradients in e5m2 and the rest in e4m3. `nvfp4` and `mxfp4` bring scales of their own.
+    """
+
+    format: str = _choice("fp8_e4m3", "fp8_e5m2", "nvfp4", "mxfp4", default="fp8_e4m3")
+    weights: str = _choice("per_use", "cached", default="per_use")
+    activations: str = _choice("per_consumer", "shared", default="per_consumer")
+    scales: str = _choice("per_tensor", "per_row", "per_block", default="per_tensor")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +122,17 @@ class PrecisionConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """`full` recomputes the first `fraction` of the blocks in the backward pass, `none` keeps every activation."""
+    """`full` recomputes the first `fraction` of the blocks in the backward pass, `none` keeps every activation.
 
-    policy: str = _choice("full", "none", default="full")
-    fraction: float = _number(lambda value: 0 < value <= 1, "above 0 and at most 1", 1.0)
+    `selective` recomputes as many, but for the matrix products: their results are kept.
+    """
+
+    policy: str = _choice("full", "selective", "none", default="full")
+    fraction: float = _number(lambda value: 0 <= value <= 1, "between 0 and 1", 1.0)
 
     def blocks(self, layers: int) -> int:
         """How many of `layers` blocks are recomputed."""
-        return round(self.fraction * layers) if self.policy == "full" else 0
+        return 0 if self.policy == "none" else round(self.fraction * layers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,11 +171,8 @@ class WorkloadConfig:
     precision: PrecisionConfig = PrecisionConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
+    compile: str = _choice("none", "block", default="none")
     graph: bool = False
-
-    def __post_init__(self) -> None:
-        if self.graph and self.device != "cuda":
-            raise ValueError(f"graph is true with device {self.device!r}: CUDA graph replay needs device: cuda.")
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> WorkloadConfig:
@@ -164,8 +187,8 @@ def _read(record: Any, mapping: Any, path: str) -> Any:
     fields = {entry.name: entry for entry in dataclasses.fields(record)}
     for key in mapping:
         if key not in fields:
-            near = difflib.get_close_matches(str(key), fields, n=1, cutoff=0.5)
-            hint = f"did you mean {path}{near[0]}?" if near else f"known keys: {', '.join(fields)}."
+            near = nearest(str(key), fields, cutoff=0.5)
+            hint = f"did you mean {path}{near}?" if near else f"known keys: {', '.join(fields)}."
             raise ValueError(f"unknown key {path}{key}; {hint}")
     hints = get_type_hints(record)
     values = {}
@@ -190,7 +213,9 @@ def _convert(hint: Any, value: Any, path: str, metadata: Mapping[str, Any]) -> A
         result = value
     else:
         raise ValueError(f"{path} is {value!r}; it must be {_NOUNS[hint]}.")
-    if metadata and not metadata["holds"](result):
+    if "choices" in metadata and result not in metadata["choices"]:
+        raise ValueError(refusal(path, result, metadata["choices"]))
+    if "holds" in metadata and not metadata["holds"](result):
         raise ValueError(f"{path} is {value!r}; {metadata['rule']}.")
     return result
 

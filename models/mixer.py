@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.config import ModelConfig
+from models.ops import Recurrence
 from models.precision import Precision, Projection
-from models.recurrence import Recurrence
+from models.recompute import Kept
 
 # Heads start with memories from about 8 to 512 tokens.
 _MEMORY_TOKENS = (8.0, 512.0)
@@ -79,11 +80,11 @@ class Mixer(nn.Module):
         with torch.no_grad():
             self.decay_bias_H.copy_(torch.logit(1 - 1 / memory_H))
 
-    def forward(self, y_BTD: Tensor) -> Tensor:
-        qkv_BTE, gate_BTE, decay_BTH = self.precision.fan_out(y_BTD, self.into, self.gate, self.decay)
+    def forward(self, y_BTD: Tensor, kept: Kept | None = None) -> Tensor:
+        qkv_BTE, gate_BTE, decay_BTH = self.precision.fan_out(y_BTD, self.into, self.gate, self.decay, kept=kept)
         qkv_BTE = F.silu(causal_convolution(qkv_BTE, self.taps_PE))
         q_BTHK, k_BTHK, v_BTHV = (part.unflatten(-1, (self.heads, -1)) for part in qkv_BTE.split(self.widths, dim=-1))
         log_decay_BTH = F.logsigmoid(decay_BTH.float() + self.decay_bias_H)
         q_BTHK = q_BTHK * q_BTHK.shape[-1] ** -0.5
         o_BTHV = self.recurrence(q_BTHK, k_BTHK, v_BTHV, log_decay_BTH, self.chunk)
-        return self.precision.project(o_BTHV.flatten(-2) * F.silu(gate_BTE), self.out)
+        return self.precision.gated(gate_BTE, o_BTHV.flatten(-2), self.out, kept)

@@ -5,11 +5,11 @@ Shapes: B sequences, T tokens, D width, F feed-forward width.
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models.config import ModelConfig
 from models.precision import Precision, Projection
+from models.recompute import Kept
 
 
 class Mlp(nn.Module):
@@ -22,6 +22,6 @@ class Mlp(nn.Module):
         self.up = Projection("mlp_up", shape.width, shape.ff_width)
         self.down = Projection("mlp_down", shape.ff_width, shape.width, gain=(2 * shape.layers) ** -0.5)
 
-    def forward(self, y_BTD: Tensor) -> Tensor:
-        gate_BTF, up_BTF = self.precision.fan_out(y_BTD, self.gate, self.up)
-        return self.precision.project(F.silu(gate_BTF) * up_BTF, self.down)
+    def forward(self, y_BTD: Tensor, kept: Kept | None = None) -> Tensor:
+        gate_BTF, up_BTF = self.precision.fan_out(y_BTD, self.gate, self.up, kept=kept)
+        return self.precision.gated(gate_BTF, up_BTF, self.down, kept)

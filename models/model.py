@@ -5,33 +5,21 @@ Shapes: B sequences, T tokens, D width, O vocabulary, M = B * T rows.
 
 from __future__ import annotations
 
-import difflib
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from kernels import prenorm as prenorm_kernels
-from models import recurrence
 from models.attention import Attention
-from models.block import Block, Norm, Prenorm, recomputed
+from models.block import Block, Norm, compiled_block
 from models.config import WorkloadConfig
 from models.mixer import Mixer
 from models.mlp import Mlp
+from models.ops import prenorm_of, recurrence_of
 from models.precision import Precision, Projection
+from models.recompute import recomputed
 
 # Logits that live at once, in elements: 256 MiB of float32.
 _LOGITS_AT_ONCE = 64 * 1024 * 1024
-
-
-def prenorm_named(name: str) -> Prenorm:
-    """The implementation that `ops.prenorm` names. Raises `ValueError` for a name that does not exist."""
-    known = prenorm_kernels.IMPLEMENTATIONS
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"ops.prenorm is {name!r}; implemented: {', '.join(known)}.{hint}")
-    return known[name]
 
 
 class Model(nn.Module):
@@ -39,18 +27,20 @@ class Model(nn.Module):
 
     def __init__(self, config: WorkloadConfig, precision: Precision) -> None:
         super().__init__()
-        shape, prenorm = config.model, prenorm_named(config.ops.prenorm)
+        shape, checkpoint, prenorm = config.model, config.checkpoint, prenorm_of(config.ops)
+        recurrence = recurrence_of(config.ops)
+        compiled = compiled_block(config.device) if config.compile == "block" else None
         self.precision = precision
         self.embedding_OD = nn.Parameter(torch.empty(shape.vocabulary, shape.width))
-        recomputed = config.checkpoint.blocks(shape.layers)
         self.blocks = nn.ModuleList()
         for index in range(shape.layers):
             mix: nn.Module
             if shape.is_attention(index):
                 mix = Attention(shape, precision)
             else:
-                mix = Mixer(shape, precision, recurrence.IMPLEMENTATIONS[config.ops.recurrence])
-            self.blocks.append(Block(mix, Mlp(shape, precision), shape.width, prenorm, index < recomputed))
+                mix = Mixer(shape, precision, recurrence)
+            recompute = checkpoint.policy if index < checkpoint.blocks(shape.layers) else "none"
+            self.blocks.append(Block(mix, Mlp(shape, precision), shape.width, prenorm, precision, recompute, compiled))
         self.last_norm = Norm(shape.width, prenorm)
         self.head = Projection("head", shape.width, shape.vocabulary)
 

@@ -1,159 +1,175 @@
-"""Low-precision matrix products: operands in fp8 e4m3, forward and backward.
+"""How operands of the low-precision products are quantized: formats, scales, and who asked for it.
 
-Shapes: M rows, K contraction, N columns of a product; R rows and C columns of one operand, contraction last.
+Shapes: R rows, C columns of one operand, contraction last; M rows of an activation, N of a weight, K of either.
 
-    y_MN  = Q(x_MK) Q(w_NK)^T
-    dx_MK = Q(dy_MN) Q(w_NK)
-    dw_NK = Q(dy_MN)^T Q(x_MK)
+A product `y_MN = x_MK w_NK^T` and its two gradients contract three axes, and scales must lie along the rows of the
+operands. So every operand is wanted `along` its last axis and, for the other product it takes part in, `across`: its
+transpose, quantized along the other axis. With one scale per tensor the second is a view of the first; with scales per
+row or per block (1 x 128) it is quantized anew.
 
-Rounding passes gradients straight through: each operand's gradient is that of the product alone. Gradients are e4m3
-as well (as in DeepSeek-V3, arXiv:2412.19437), so that both kinds of scale share one path.
+Formats: `fp8_e4m3` has all operands in e4m3, gradients too (as in DeepSeek-V3, arXiv:2412.19437). `fp8_e5m2` has
+gradients in e5m2 and the rest in e4m3 (Micikevicius et al., 2022, arXiv:2209.05433, section 4: tensor cores do not
+multiply e5m2 by e5m2). `nvfp4` and `mxfp4` have packed 4-bit values with a scale for 16 or 32 of them.
 
-How often: a weight at every use (`quant.weights: per_use`: forward, recompute, backward), an activation once for each
-projection that consumes it (`quant.activations: per_consumer`) in each forward pass, a gradient once. With one scale
-per tensor the transposed operand is a view of the same numbers. With a scale per row it is not, because a scale must
-lie along the rows of the result: activation, weight and gradient are quantized again along the other axis.
-
-Quantization is the op `models::quantize`, so that its calls can be counted.
+Roles: `models::quantize_weight`, `models::quantize_activation` and `models::quantize_gradient` are ops, so that an
+observer can count them. They are dispatched only where a dispatch mode watches or torch.compile traces; else the
+implementation is called directly, which a kernel of a few microseconds notices.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-LARGEST = 448.0
-_SMALLEST_NORMAL = 2.0**-6
-_MANTISSA_BITS = 3
-_SMALLEST_SCALE = 1e-12
+from kernels import fp4, quantize
+from kernels.fp4_ops import FORMATS as FP4_FORMATS
+from kernels.fp4_ops import outputs_for
+from kernels.quantize_ops import FORMATS, dense, scale_shape
+from models.config import QuantConfig
+from models.ops import Quantize
 
+_SCALINGS = {"per_tensor": "tensor", "per_row": "row", "per_block": "block"}
+_ACTIVATION_FORM = {"fp8_e5m2": "fp8_e4m3"}
+
+_dispatch_modes = torch._C._len_torch_dispatch_stack
 _library = torch.library.Library("models", "DEF")
-_library.define("quantize(Tensor x, bool per_row, bool emulated) -> (Tensor payload, Tensor scale)")
 
 
-def round_to_e4m3_(x: Tensor) -> Tensor:
-    """Rounds float32 in place to the nearest e4m3 value, ties to even, for |x| up to 464.
+class Quantized(NamedTuple):
+    """An operand of value payload * scale (* overall).
 
-    The same numbers as casting to float8_e4m3fn and back, in a third of the time.
-
-    A multiple of q is found by adding and taking away c = 1.5 * 2^23 * q, beside which float32 steps by q. Here q is
-    the step of e4m3 at x: 2^(exponent - 3), and the subnormal step below 2^-6.
-    """
-    power = x.view(torch.int32).bitwise_and(0x7F800000).view(torch.float32)
-    c = power.clamp_(min=_SMALLEST_NORMAL).mul_(1.5 * 2.0 ** (23 - _MANTISSA_BITS))
-    return x.add_(c).sub_(c)
-
-
-def _quantize(x_RC: Tensor, per_row: bool, emulated: bool) -> tuple[Tensor, Tensor]:
-    largest = x_RC.abs().amax(dim=1 if per_row else (0, 1), keepdim=True)
-    scale = largest.float().div_(LARGEST).clamp_(min=_SMALLEST_SCALE)
-    # x / scale can end a hair above 448, which rounds back to 448.
-    scaled_RC = x_RC / scale
-    return round_to_e4m3_(scaled_RC) if emulated else scaled_RC.to(torch.float8_e4m3fn), scale
-
-
-def _quantize_fake(x_RC: Tensor, per_row: bool, emulated: bool) -> tuple[Tensor, Tensor]:
-    dtype = torch.float32 if emulated else torch.float8_e4m3fn
-    rows = x_RC.shape[0] if per_row else 1
-    return torch.empty_like(x_RC, dtype=dtype), x_RC.new_empty((rows, 1), dtype=torch.float32)
-
-
-# The low-level registration: a call through `torch.library.custom_op` costs three times as much.
-_library.impl("quantize", _quantize, "CompositeExplicitAutograd")
-torch.library.register_fake("models::quantize", _quantize_fake, lib=_library)
-_quantize_op = torch.ops.models.quantize.default
-
-
-@dataclass(frozen=True)
-class Quantized:
-    """An operand of value payload * scale. Scale is float32 [R, 1] or [1, 1].
-
-    Payload [R, C] is float8_e4m3fn on hardware; emulated it is float32 that holds e4m3 values only.
+    fp8: payload [R, C] is an fp8 dtype on hardware; emulated it is float32 that holds values of the format only. scale
+    is float32 [1, 1], [R, 1] or [R, ceil(C / 128)], overall None. fp4: payload uint8 [R, C / 2] holds two values a
+    byte, scale one e4m3 per 16 or e8m0 per 32 values, overall float32 [1].
     """
 
     payload: Tensor
     scale: Tensor
+    overall: Tensor | None = None
 
     def transposed(self) -> Quantized:
-        """The same numbers contracted the other way. Raises `ValueError` if rows have scales of their own."""
-        if self.scale.shape[0] != 1:
-            raise ValueError("an operand scaled per row cannot be transposed: quantize it along the other axis.")
+        """The same numbers contracted the other way. Raises `ValueError` unless one scale is for the whole tensor."""
+        if self.overall is not None or self.scale.numel() != 1:
+            raise ValueError(
+                "an operand scaled per row or block cannot be transposed: quantize it along the other axis."
+            )
         return Quantized(self.payload.t(), self.scale)
 
-    def dequantized(self) -> Tensor:
-        return self.payload.float() * self.scale
+
+class Operand(NamedTuple):
+    """One matrix quantized along its rows and across them; None where the product quantizes it for itself."""
+
+    along: Quantized | None = None
+    across: Quantized | None = None
 
 
-def quantize(x_RC: Tensor, *, per_row: bool, emulated: bool) -> Quantized:
-    """payload = round(x / scale) with scale = max|x| / 448, over the tensor or over each row."""
-    return Quantized(*_quantize_op(x_RC, per_row, emulated))
+def _quantize(x_RC: Tensor, form: str, scaling: str, emulated: bool, implementation: str) -> list[Tensor]:
+    if form in FP4_FORMATS:
+        return list(fp4.IMPLEMENTATIONS[implementation](whole_blocks(x_RC, form), form))
+    return list(quantize.IMPLEMENTATIONS[implementation](x_RC, form, scaling, emulated))
 
 
-def scaled_product(a: Quantized, b: Quantized, out: torch.dtype, *, fast: bool = False) -> Tensor:
-    """a_MK b_NK^T: payloads multiplied and summed in float32, scales applied to the sum. [M, N] in dtype `out`.
+def _fake(x_RC: Tensor, form: str, scaling: str, emulated: bool, implementation: str) -> list[Tensor]:
+    if form in FP4_FORMATS:
+        return list(outputs_for(whole_blocks(x_RC, form), FP4_FORMATS[form]))
+    dtype = torch.float32 if emulated else FORMATS[form].dtype
+    # The Triton kernels write rows, the others keep the layout that they are given.
+    like = x_RC.contiguous() if implementation == "triton" else dense(x_RC)
+    rows, columns = x_RC.shape
+    scale = x_RC.new_empty(scale_shape(rows, columns, scaling), dtype=torch.float32)
+    return [torch.empty_like(like, dtype=dtype), scale]
 
-    fp8 payloads go through `torch._scaled_mm` (sm_89 and newer), where `fast` allows sums of less than float32.
-    Emulated payloads go through a float32 product.
-    """
-    if a.payload.dtype == torch.float8_e4m3fn:
-        return _hardware_product(a, b, out, fast)
-    product_MN = a.payload @ b.payload.t()
-    return product_MN.mul_(a.scale * b.scale.t()).to(out)
 
-
-def _hardware_product(a: Quantized, b: Quantized, out: torch.dtype, fast: bool) -> Tensor:
-    # Tensor cores want the contraction innermost in both operands, and K and N in whole groups of 16.
-    columns = b.payload.shape[0]
-    a_MK, b_NK, scale_b = _in_groups(a.payload, 1), _in_groups(b.payload, 16), b.scale
-    per_row = scale_b.shape[0] > 1
-    if per_row:
-        scale_b = F.pad(scale_b, (0, 0, 0, b_NK.shape[0] - columns), value=1.0)
-    # The row-wise product writes bfloat16 only.
-    wide = torch.bfloat16 if per_row else out
-    product_MN = torch._scaled_mm(
-        a_MK, b_NK.t(), scale_a=a.scale, scale_b=scale_b.t(), out_dtype=wide, use_fast_accum=fast
+def _role(name: str) -> Callable[..., list[Tensor]]:
+    _library.define(
+        f"{name}(Tensor x, str form, str scaling, bool emulated, str implementation) -> Tensor[]",
+        tags=(torch.Tag.pt2_compliant_tag,),
     )
-    return product_MN[:, :columns].to(out)
+    # The low-level registration: a call through `torch.library.custom_op` costs three times as much.
+    _library.impl(name, _quantize, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"models::{name}", _fake, lib=_library)
+    return getattr(torch.ops.models, name).default
 
 
-def _in_groups(payload_RC: Tensor, row_group: int) -> Tensor:
-    """Contiguous, with zeros added to a whole number of row groups and of 16 columns."""
-    more_rows, more_columns = -payload_RC.shape[0] % row_group, -payload_RC.shape[1] % 16
-    if more_rows or more_columns:
-        padded = F.pad(payload_RC.view(torch.uint8), (0, more_columns, 0, more_rows))
-        return padded.view(payload_RC.dtype)
-    return payload_RC.contiguous()
+_weight_op, _activation_op, _gradient_op = (_role(f"quantize_{role}") for role in ("weight", "activation", "gradient"))
 
 
-class Fp8Product(torch.autograd.Function):
-    """y_MN = x_MK w_NK^T with quantized operands in all three products; see the module."""
+def whole_blocks(x_RC: Tensor, form: str) -> Tensor:
+    """x with columns of zeros added up to a whole number of 4-bit blocks."""
+    more = -x_RC.shape[1] % FP4_FORMATS[form].block
+    return F.pad(x_RC, (0, more)) if more else x_RC
 
-    @staticmethod
-    def forward(ctx: Any, x_MK: Tensor, w_NK: Tensor, per_row: bool, emulated: bool) -> Tensor:
-        x = quantize(x_MK, per_row=per_row, emulated=emulated)
-        w = quantize(w_NK, per_row=per_row, emulated=emulated)
-        ctx.per_row, ctx.emulated, ctx.dtype = per_row, emulated, x_MK.dtype
-        if per_row:
-            ctx.save_for_backward(w_NK, x_MK)
-        else:
-            ctx.save_for_backward(w_NK, x.payload, x.scale)
-        return scaled_product(x, w, x_MK.dtype, fast=True)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        (dy_MN,) = gradients
-        w_NK, *activation = ctx.saved_tensors
+class Quantizer:
+    """Quantizes operands as `quant` says, by the implementation `name`. Results never require a gradient."""
 
-        def quantized(matrix: Tensor) -> Quantized:
-            return quantize(matrix, per_row=ctx.per_row, emulated=ctx.emulated)
+    def __init__(self, quant: QuantConfig, name: str, implementation: Quantize, emulated: bool) -> None:
+        self.form = _ACTIVATION_FORM.get(quant.format, quant.format)
+        self.gradient_form = quant.format
+        self.fp4 = quant.format in FP4_FORMATS
+        self.scaling = "block" if self.fp4 else _SCALINGS[quant.scales]
+        self.emulated = emulated
+        self.name = name
+        self._implementation = implementation
 
-        dy = quantized(dy_MN)
-        if ctx.per_row:
-            dy_t, w_t, x_t = quantized(dy_MN.t()), quantized(w_NK.t()), quantized(activation[0].t())
-        else:
-            dy_t, w_t, x_t = dy.transposed(), quantized(w_NK).transposed(), Quantized(*activation).transposed()
-        return scaled_product(dy, w_t, ctx.dtype), scaled_product(dy_t, x_t, w_NK.dtype), None, None
+    @property
+    def reversible(self) -> bool:
+        """Whether `across` is a view of `along`: one scale for the whole tensor."""
+        return self.scaling == "tensor"
+
+    def weight(self, w_NK: Tensor) -> Quantized:
+        return self._call(_weight_op, w_NK, self.form)
+
+    def activation(self, x_MK: Tensor) -> Quantized:
+        return self._call(_activation_op, x_MK, self.form)
+
+    def gradient(self, dy_MN: Tensor) -> Quantized:
+        return self._call(_gradient_op, dy_MN, self.gradient_form)
+
+    def _call(self, op: Callable[..., list[Tensor]], x_RC: Tensor, form: str) -> Quantized:
+        x_RC = x_RC.detach()
+        if torch.compiler.is_compiling() or _dispatch_modes():
+            return Quantized(*op(x_RC, form, self.scaling, self.emulated, self.name))
+        if self.fp4:
+            return Quantized(*_quantize(x_RC, form, self.scaling, self.emulated, self.name))
+        return Quantized(*self._implementation(x_RC, form, self.scaling, self.emulated))
+
+    def activation_operand(self, x_MK: Tensor, *, shared: bool, known: bool) -> Operand:
+        """What one consumer, or all that share it, need of an activation.
+
+        With `known` the product's result is there already, so that only the backward pass has a use for x. Where it is
+        not a view, `across` is for the backward pass alone: it is made here if several consumers will share it, and
+        left to the one product otherwise, which keeps x until then.
+        """
+        if self.reversible:
+            along = self.activation(x_MK)
+            return Operand(along, self._reversed(along, keep=shared and torch.is_grad_enabled()))
+        return Operand(
+            None if known else self.activation(x_MK),
+            self.activation(x_MK.t()) if shared and torch.is_grad_enabled() else None,
+        )
+
+    def weight_operand(self, w_NK: Tensor) -> Operand:
+        """Both of them, to be kept."""
+        along = self.weight(w_NK)
+        return Operand(along, self._reversed(along, keep=True) if self.reversible else self.weight(w_NK.t()))
+
+    def weight_across(self, w_NK: Tensor) -> Quantized:
+        return self.weight(w_NK).transposed() if self.reversible else self.weight(w_NK.t())
+
+    def activation_across(self, x_MK: Tensor) -> Quantized:
+        return self.activation(x_MK).transposed() if self.reversible else self.activation(x_MK.t())
+
+    def gradient_operand(self, dy_MN: Tensor) -> tuple[Quantized, Quantized]:
+        """dy along and across."""
+        along = self.gradient(dy_MN)
+        return along, along.transposed() if self.reversible else self.gradient(dy_MN.t())
+
+    def _reversed(self, along: Quantized, keep: bool) -> Quantized:
+        """The transpose. On hardware, which reads rows, the copy that a product would make is made once and kept."""
+        across = along.transposed()
+        return Quantized(across.payload.contiguous(), across.scale) if keep and not self.emulated else across

@@ -68,7 +68,13 @@ class Batches:
             raise ValueError(f"batch.tokens is {tokens}; the text has {text.numel()} bytes and needs more than that.")
         self._windows = text.unfold(0, tokens + 1, 1)
         self._shape = (microsteps, sequences, tokens + 1)
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
+        self._generator = torch.Generator()
+        self.restart()
+
+    def restart(self) -> None:
+        """Back to the first batch."""
+        self._generator.manual_seed(self._seed)
 
     def next(self) -> tuple[Tensor, Tensor]:
         """The next step's inputs_SBT and targets_SBT, int64 on the CPU; targets are the inputs one byte later."""

@@ -6,6 +6,7 @@ Shapes: S microsteps, B sequences, T tokens.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,10 +33,10 @@ class ReferenceWorkload:
         self.config = WorkloadConfig.from_dict(config)
         batch, optimizer = self.config.batch, self.config.optimizer
         self.device = self.config.device
-        _require(self.device)
+        _require(self.config)
         torch.set_num_threads(self.config.threads)
         self._device = torch.device(self.device)
-        self._precision = Precision(self.config.precision, self.config.quant, self.device)
+        self._precision = Precision(self.config)
         self.low_precision = self._precision.low_precision
         self.tokens_per_step = batch.sequences * batch.tokens * batch.microsteps
 
@@ -51,6 +52,7 @@ class ReferenceWorkload:
         self.model.initialize(self.config.seed)
         self.model.to(self._device)
         self._parameters = list(self.model.parameters())
+        self._quantized = self._precision.quantized(self.model.modules())
         self._optimizer = torch.optim.AdamW(
             [
                 {"params": [p for p in self._parameters if p.ndim > 1], "weight_decay": optimizer.weight_decay},
@@ -60,13 +62,19 @@ class ReferenceWorkload:
             betas=(optimizer.betas[0], optimizer.betas[1]),
             fused=True,
         )
+        self._optimizer.register_step_post_hook(self._forget)
+        self._refresh()
         self._microstep = (
             ReplayedMicrostep(self.model, batch, self._device) if self.config.graph else Microstep(self.model, batch)
         )
         self._latest: tuple[Tensor, Tensor] | None = None
 
     def step(self) -> None:
-        """One training step: a fresh batch, `microsteps` forward and backward passes, clipping, AdamW."""
+        """One training step: a fresh batch, `microsteps` forward and backward passes, clipping, AdamW.
+
+        Cached weights are quantized at its start, before any microstep.
+        """
+        self._refresh()
         inputs_SBT, targets_SBT = self._batches.next()
         if self.device == "cuda":
             inputs_SBT, targets_SBT = (
@@ -80,6 +88,21 @@ class ReferenceWorkload:
         norm = torch.nn.utils.clip_grad_norm_(self._parameters, self.config.optimizer.clip, foreach=True)
         self._optimizer.step()
         self._latest = torch.stack(losses).sum(), norm
+
+    def restart(self) -> None:
+        """Parameters, optimizer state and batches as they were at first, in place: the next step repeats step 1.
+
+        To the bit on a CPU. Gradients of the latest step stay readable until the next.
+        """
+        first = Model(self.config, self._precision)
+        first.initialize(self.config.seed)
+        with torch.no_grad():
+            for parameter, value in zip(self._parameters, first.parameters(), strict=True):
+                parameter.copy_(value)
+        for state in self._optimizer.state.values():
+            for value in state.values():
+                value.zero_()
+        self._batches.restart()
 
     def synchronize(self) -> None:
         """Waits until the device has finished what was given to it. Nothing to wait for on a CPU."""
@@ -120,11 +143,13 @@ class ReferenceWorkload:
             "threads": torch.get_num_threads(),
             "low_precision": self.low_precision,
             "formats": dict(self._precision.formats),
-            "scales": config.quant.scales,
             "activation_dtype": str(self._precision.activation_dtype).removeprefix("torch."),
-            "ops": {"prenorm": config.ops.prenorm, "recurrence": config.ops.recurrence},
+            "ops": dataclasses.asdict(config.ops),
+            "quant": dataclasses.asdict(config.quant),
             "compiled": config.compiled,
+            "checkpoint": config.checkpoint.policy,
             "recomputed_blocks": config.checkpoint.blocks(config.model.layers),
+            "compile": config.compile,
             "graph": config.graph,
         }
 
@@ -136,22 +161,54 @@ class ReferenceWorkload:
 
     @classmethod
     def exact(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The same step with nothing quantized and every product in float32. The ops stay."""
+        """The same step with nothing quantized and every product in float32. Ops and compilation stay."""
         result = copy.deepcopy(dict(config))
         result["precision"] = {**result.get("precision", {}), "gemm": "fp32", "higher": "fp32"}
         return result
 
     @classmethod
     def reference(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """`exact` with every op its reference, and run directly: a graph of the sequential recurrence would be huge."""
+        """`exact` with every op its reference, not compiled and run directly: nothing of what is judged is left.
+
+        A graph of the sequential recurrence would be huge besides.
+        """
         result = cls.exact(config)
-        result["ops"] = {"prenorm": "reference", "recurrence": "reference"}
+        result["ops"] = {
+            "prenorm": "reference",
+            "recurrence": "reference",
+            "recurrence_backward": "fused",
+            "recurrence_registers": 0,
+            "quantize": "reference",
+            "gated": "separate",
+        }
+        result["compile"] = "none"
         result["graph"] = False
         return result
 
+    @classmethod
+    def static(cls, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What compilers say about the kernels that `config` selects (`kernels.static`). Needs no device."""
+        from kernels import static
 
-def _require(device: str) -> None:
-    if device == "cuda" and not torch.cuda.is_available():
+        typed = WorkloadConfig.from_dict(config)
+        return static.rows_for(dataclasses.asdict(typed.ops), typed.device, dataclasses.asdict(typed.model))
+
+    def _refresh(self) -> None:
+        if self._precision.cached is not None:
+            self._precision.cached.refresh(self._quantized)
+
+    def _forget(self, *_: Any) -> None:
+        if self._precision.cached is not None:
+            self._precision.cached.forget(self._quantized)
+
+
+def _require(config: WorkloadConfig) -> None:
+    if config.graph and config.device != "cuda":
+        raise Unavailable(
+            reason=f"graph is true with device {config.device!r}: there are CUDA graphs on CUDA devices only.",
+            remedy="Choose workload=reference_1b, or set workload.graph to false.",
+        )
+    if config.device == "cuda" and not torch.cuda.is_available():
         built = torch.version.cuda
         reason = "no CUDA device answers." if built else f"this torch ({torch.__version__}) is built without CUDA."
         raise Unavailable(

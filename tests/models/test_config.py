@@ -13,19 +13,27 @@ from models.config import CheckpointConfig, WorkloadConfig
         ({"model": {"widht": 64}}, r"unknown key model\.widht; did you mean model\.width\?"),
         ({"thread": 1}, r"unknown key thread; did you mean threads\?"),
         ({"zzz": 1}, r"unknown key zzz; known keys: name, device, "),
-        ({"quant": {"weights": "cached"}}, r"quant\.weights is 'cached'; implemented: per_use\.$"),
-        ({"quant": {"activations": "shared"}}, r"quant\.activations is 'shared'; implemented: per_consumer\.$"),
-        ({"quant": {"format": "int8"}}, r"quant\.format is 'int8'; implemented: fp8_e4m3\.$"),
+        ({"quant": {"weights": "cache"}}, r"quant\.weights is 'cache'; .* per_use, cached\. Did you mean cached\?$"),
+        ({"quant": {"activations": "sharde"}}, r"quant\.activations is 'sharde'; .*Did you mean shared\?$"),
+        ({"quant": {"format": "int8"}}, r"quant\.format is 'int8'; .*: fp8_e4m3, fp8_e5m2, nvfp4, mxfp4\.$"),
+        ({"quant": {"scales": "per_blok"}}, r"quant\.scales is 'per_blok'; .*Did you mean per_block\?$"),
+        (
+            {"ops": {"recurrence_backward": "live"}},
+            r"ops\.recurrence_backward is 'live'; implemented: fused, phase_split",
+        ),
+        ({"ops": {"recurrence_registers": -1}}, r"ops\.recurrence_registers is -1; a whole number of at least 0"),
+        ({"ops": {"gate": "cpu"}}, r"unknown key ops\.gate; did you mean ops\.gated\?"),
+        ({"checkpoint": {"policy": "selectiv"}}, r"checkpoint\.policy is 'selectiv'; .*Did you mean selective\?$"),
+        ({"compile": "blocks"}, r"compile is 'blocks'; implemented: none, block\. Did you mean block\?$"),
         ({"model": {"layers": 0}}, r"model\.layers is 0; a whole number of at least 1"),
         ({"model": {"layers": 2.5}}, r"model\.layers is 2\.5; it must be a whole number"),
         ({"model": {"layers": True}}, r"model\.layers is True; it must be a whole number"),
         ({"model": {"vocabulary": 255}}, r"model\.vocabulary is 255; a whole number of at least 256"),
         ({"precision": {"tail": ["mixer_inn"]}}, r"precision\.tail is \['mixer_inn'\]; a list out of mixer_in, "),
         ({"precision": {"tail": "head"}}, r"precision\.tail is 'head'; it must be a list"),
-        ({"checkpoint": {"fraction": 0.0}}, r"checkpoint\.fraction is 0\.0; above 0 and at most 1"),
+        ({"checkpoint": {"fraction": 1.1}}, r"checkpoint\.fraction is 1\.1; between 0 and 1"),
         ({"optimizer": {"betas": [0.9]}}, r"optimizer\.betas is \[0\.9\]; two numbers"),
         ({"graph": "yes"}, r"graph is 'yes'; it must be true or false"),
-        ({"graph": True}, r"graph is true with device 'cpu': CUDA graph replay needs device: cuda"),
         ({"batch": 7}, r"batch is 7; it must be a mapping"),
     ],
 )
@@ -51,7 +59,8 @@ def test_every_fourth_block_is_attention(billion: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "fraction", "blocks"), [("full", 1.0, 24), ("full", 0.5, 12), ("full", 0.25, 6), ("none", 1.0, 0)]
+    ("policy", "fraction", "blocks"),
+    [("full", 1.0, 24), ("full", 0.5, 12), ("full", 0.0, 0), ("selective", 0.25, 6), ("none", 1.0, 0)],
 )
 def test_checkpoint_policy_counts_blocks(policy: str, fraction: float, blocks: int) -> None:
     assert CheckpointConfig(policy=policy, fraction=fraction).blocks(24) == blocks

@@ -14,7 +14,7 @@ from models.workload import ReferenceWorkload
 
 def build(config: dict[str, Any]) -> Model:
     typed = WorkloadConfig.from_dict(config)
-    model = Model(typed, Precision(typed.precision, typed.quant, typed.device))
+    model = Model(typed, Precision(typed))
     model.initialize(typed.seed)
     return model
 
@@ -55,7 +55,7 @@ def test_loss_in_pieces_is_the_loss_and_its_gradients(small: Any, monkeypatch: p
 def test_billion_preset_has_about_1_000_900_000_parameters(billion: dict[str, Any]) -> None:
     with torch.device("meta"):
         typed = WorkloadConfig.from_dict({**billion, "device": "cpu", "graph": False})
-        model = Model(typed, Precision(typed.precision, typed.quant, typed.device))
+        model = Model(typed, Precision(typed))
     count = sum(p.numel() for p in model.parameters())
     # 2 * 49152 * 1536 embedding and head; 24 * 3 * 1536 * 5632 MLP; 6 * 4 * 1536^2 attention;
     # 18 * (1536 * 6144 + 4 * 3072 + 1536 * 12 + 12) recurrent; 49 * 1536 norms.
@@ -63,9 +63,23 @@ def test_billion_preset_has_about_1_000_900_000_parameters(billion: dict[str, An
     assert count == pytest.approx(1.0009e9, rel=1e-3)
 
 
-def test_unknown_prenorm_names_those_that_exist(small: Any) -> None:
-    with pytest.raises(ValueError, match=r"ops\.prenorm is 'refrence'; implemented: .*Did you mean reference\?"):
-        build(small(ops={"prenorm": "refrence"}))
+@pytest.mark.parametrize(
+    ("ops", "message"),
+    [
+        ({"prenorm": "refrence"}, r"ops\.prenorm is 'refrence'; implemented: .*Did you mean reference\?"),
+        ({"recurrence": "chunk"}, r"ops\.recurrence is 'chunk'; implemented: reference, .*Did you mean chunked\?"),
+        ({"quantize": "gpu"}, r"ops\.quantize is 'gpu'; implemented: reference, cpu, triton\. Did you mean cpu\?"),
+        ({"gated": "seperate"}, r"ops\.gated is 'seperate'; implemented: separate, .*Did you mean separate\?"),
+        (
+            {"recurrence": "chunked", "recurrence_backward": "live_state"},
+            r"ops\.recurrence is 'chunked', .*: ops\.recurrence_backward is 'live_state'",
+        ),
+        ({"recurrence": "reference", "recurrence_registers": 8}, r"ops\.recurrence_registers 8, but they must be"),
+    ],
+)
+def test_an_op_that_does_not_exist_names_those_that_do(small: Any, ops: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(small(ops=ops))
 
 
 def test_billion_preset_predicts_16_times_1024_tokens_a_microstep(billion: dict[str, Any]) -> None:

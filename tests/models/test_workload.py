@@ -1,71 +1,25 @@
 from __future__ import annotations
 
-import collections
 import copy
 import json
 from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernels.errors import Unavailable
 from models.workload import ReferenceWorkload
-
-
-class Calls(TorchDispatchMode):
-    """Counts the ops of a step: quantizations, and matrix products by the dtype of their operands."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: collections.Counter[str] = collections.Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.counts[f"{func} {args[0].dtype}" if func is torch.ops.aten.mm.default else str(func)] += 1
-        return func(*args, **(kwargs or {}))
-
-
-def counted(config: dict[str, Any]) -> collections.Counter[str]:
-    workload = ReferenceWorkload(**config)
-    with Calls() as calls:
-        workload.step()
-    return calls.counts
-
-
-def stepped(config: dict[str, Any]) -> ReferenceWorkload:
-    workload = ReferenceWorkload(**config)
-    workload.step()
-    return workload
-
-
-# In the preset 3 recurrent blocks have 4 fp8 projections (mixer_in, gate, up, down) and the attention block has 4
-# (attention_in, gate, up, down): 16. In a microstep each quantizes its two operands in the forward pass and again in
-# the recompute, then gradient and weight in the backward pass: 6. Without a tail a recurrent block has 3 more
-# (gate, decay, out), the attention block 1 more, and the head, which is not recomputed, quantizes 4 times.
-@pytest.mark.parametrize(
-    ("sections", "expected"),
-    [
-        ({}, 2 * 16 * 6),
-        ({"precision": {"tail": []}}, 2 * ((16 + 3 * 3 + 1) * 6 + 4)),
-        ({"checkpoint": {"policy": "none"}}, 2 * 16 * 4),
-        ({"checkpoint": {"fraction": 0.5}}, 2 * (8 * 6 + 8 * 4)),
-        # Per row the backward pass quantizes gradient, activation and weight for their other axes: 4 in place of 2.
-        ({"quant": {"scales": "per_row"}}, 2 * 16 * 8),
-        ({"precision": {"gemm": "bf16"}}, 0),
-    ],
-)
-def test_quantizations_of_a_step_agree_with_the_hand_count(small: Any, sections: Any, expected: int) -> None:
-    assert counted(small(**sections))["models.quantize.default"] == expected
+from tests.models.observing import counted, same, stepped, trained
 
 
 @pytest.mark.parametrize(("higher", "dtype"), [("bf16", "torch.bfloat16"), ("fp32", "torch.float32")])
 def test_tail_sites_run_in_the_higher_precision(small: Any, higher: str, dtype: str) -> None:
-    counts = counted(small(precision={"higher": higher}))
+    counts = counted(small(precision={"higher": higher})).counts
     # 3 * (gate, decay, out) + attention_out: forward, recompute, two products backward. The head is not recomputed.
     tail = 2 * (10 * 4 + 3)
     # The 16 fp8 projections are emulated by float32 products of the same number.
     emulated = 2 * 16 * 4
-    assert counts[f"aten.mm.default {dtype}"] == tail + (emulated if higher == "fp32" else 0)
+    assert counts[f"aten.mm {dtype}"] == tail + (emulated if higher == "fp32" else 0)
     assert sum(n for name, n in counts.items() if name.startswith("aten.mm")) == tail + emulated
 
 
@@ -76,15 +30,6 @@ def test_loss_goes_down(configured: Any) -> None:
         workload.step()
         losses.append(workload.last_step()["loss"])
     assert sum(losses[-5:]) / 5 < losses[0] - 1.0
-
-
-def test_checkpointing_does_not_change_a_bit_of_the_gradients(small: Any) -> None:
-    full, half, none = (
-        stepped(small(checkpoint=checkpoint)).gradients()
-        for checkpoint in ({"policy": "full"}, {"policy": "full", "fraction": 0.5}, {"policy": "none"})
-    )
-    assert full.keys() == none.keys()
-    assert all(torch.equal(full[name], none[name]) and torch.equal(half[name], none[name]) for name in full)
 
 
 def test_two_runs_are_the_same_to_the_bit(small: Any) -> None:
@@ -150,8 +95,17 @@ def test_exact_turns_quantization_off_and_leaves_the_rest(small: Any) -> None:
 
 
 def test_reference_computes_the_exact_step_with_reference_ops(small: Any) -> None:
-    reference = ReferenceWorkload.reference(small())
-    assert reference["ops"] == {"prenorm": "reference", "recurrence": "reference"}
+    edited = small(ops={"recurrence_backward": "phase_split", "gated": "cpu"}, compile="block", graph=True)
+    reference = ReferenceWorkload.reference(edited)
+    assert (reference["compile"], reference["graph"]) == ("none", False)
+    assert reference["ops"] == {
+        "prenorm": "reference",
+        "recurrence": "reference",
+        "recurrence_backward": "fused",
+        "recurrence_registers": 0,
+        "quantize": "reference",
+        "gated": "separate",
+    }
     ours, theirs = stepped(ReferenceWorkload.exact(small())), stepped(reference)
     assert ours.last_step() == pytest.approx(theirs.last_step(), rel=1e-4)
     for name, gradient in ours.gradients().items():
@@ -164,6 +118,37 @@ def test_fp8_step_stays_near_the_exact_one_but_is_not_it(small: Any) -> None:
     # An e4m3 value is off by up to 1/16; an average product by a few percent, over four blocks.
     error = ((ours - theirs).norm() / theirs.norm()).item()
     assert 0.005 < error < 0.5
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {},
+        {
+            "ops": {"prenorm": "cpu", "gated": "cpu", "recurrence_backward": "live_state"},
+            "quant": {"weights": "cached", "activations": "shared", "scales": "per_row"},
+            "precision": {"tail": []},
+            "checkpoint": {"policy": "selective", "fraction": 0.5},
+        },
+    ],
+)
+def test_a_restarted_workload_repeats_its_first_steps_to_the_bit(small: Any, sections: Any) -> None:
+    workload = stepped(small(**sections))
+    first, told = trained(workload), workload.last_step()
+    workload.step()
+    second = trained(workload)
+    workload.step()
+    addresses = {name: parameter.data_ptr() for name, parameter in workload.parameters().items()}
+    versions = {name: parameter._version for name, parameter in workload.parameters().items()}
+    workload.restart()
+    assert addresses == {name: parameter.data_ptr() for name, parameter in workload.parameters().items()}
+    assert all(parameter._version > versions[name] for name, parameter in workload.parameters().items())
+    workload.step()
+    assert workload.last_step() == told
+    assert same(trained(workload), first)
+    # Moments and step count of the optimizer tell in the second step at the latest.
+    workload.step()
+    assert same(trained(workload), second)
 
 
 def test_nothing_is_read_before_the_first_step(small: Any) -> None:
@@ -197,9 +182,20 @@ def test_cuda_without_a_device_is_unavailable_with_a_remedy(billion: dict[str, A
     assert "workload=reference_cpu" in caught.value.remedy
 
 
+def test_a_graph_is_unavailable_on_a_cpu_with_a_remedy(small: Any) -> None:
+    with pytest.raises(Unavailable, match=r"graph is true with device 'cpu'") as caught:
+        ReferenceWorkload(**small(graph=True))
+    assert "workload=reference_1b" in caught.value.remedy
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_replayed_microsteps_give_the_gradients_of_direct_ones(small: Any) -> None:
-    direct, replayed = (ReferenceWorkload(**small(device="cuda", graph=graph)) for graph in (False, True))
+@pytest.mark.parametrize("weights", ["per_use", "cached"])
+def test_replayed_microsteps_give_the_gradients_of_direct_ones(small: Any, weights: str) -> None:
+    ops = {"recurrence": "chunked", "quantize": "reference"}
+    direct, replayed = (
+        ReferenceWorkload(**small(device="cuda", ops=ops, quant={"weights": weights}, graph=graph))
+        for graph in (False, True)
+    )
     for _ in range(3):
         direct.step()
         replayed.step()
