@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FLOORS = {
     "words": {"records", "units", "errors", "discovery", "reading"},
-    "reasoning": {"design", "effects", "stability", "verdicts"},
+    "reasoning": {"design", "effects", "occupancy", "stability", "verdicts"},
     "edges": {
         "config",
         "executor",
@@ -21,6 +21,7 @@ FLOORS = {
         "parity",
         "probe",
         "provenance",
+        "static",
         "timing",
         "tracking",
         "worker",
@@ -45,9 +46,10 @@ OUTSIDE = {
     "yaml": {"config", "tracking"},
 }
 # The one edge that another may lean on: the executor's worker is made of the modules that touch torch, and the
-# executor shares timing's pure rules; tracking reads the ledger that it mirrors.
+# executor shares timing's pure rules; static asks a worker through it; tracking reads the ledger that it mirrors.
 BETWEEN_EDGES = {
     "executor": {"timing"},
+    "static": {"executor"},
     "worker": {"timing", "memory", "probe"},
     "tracking": {"ledger"},
 }

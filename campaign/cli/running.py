@@ -7,11 +7,16 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from campaign.cli import show_error
 from campaign.config import Job, jobs, read_line
 from campaign.discovery import project_root
 from campaign.errors import EXIT_DECIDED, EXIT_INTERRUPTED, EXIT_SWEEP_FAILED, CampaignError
+from campaign.ledger import open_ledger
+from campaign.reading import label
+from campaign.report.listing import row
+from campaign.report.sweep import FAULT, INTERRUPTED, NONE, NOT_STARTED, REFUSED, Ended, summary, summary_json
 
 # What a fault in our own code raises. In a sweep it is shown in full and the next hypothesis goes on, because one
 # bug must not cost the rest of a night.
@@ -43,33 +48,61 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def sweep(found: Sequence[Job], main: Callable[[Job], int]) -> int:
-    """Run every job in order: 0 when each got its decision, 4 when some did not, 130 at once on an interrupt."""
-    failed: list[str] = []
+    """Run every job in order: 0 when each got its decision, 4 when some did not, 130 at once on an interrupt. Ends
+    with a summary in which every job has its line, the refused and the not started ones too."""
+    ended: list[Ended] = []
     for place, job in enumerate(found, 1):
-        name = job.hypothesis.name
-        print(f"[{place}/{len(found)}] {name}", file=sys.stderr)
-        try:
-            code = main(job)
-        except CampaignError as error:
-            show_error(error, as_json=job.json)
-            # A warning (exit code 0) is no failure of the hypothesis.
-            code = error.exit_code
-        except SystemExit as left:
-            code = left.code if isinstance(left.code, int) else EXIT_SWEEP_FAILED
-        except FAULTS:
-            traceback.print_exc()
-            code = EXIT_SWEEP_FAILED
-        except KeyboardInterrupt:
-            code = EXIT_INTERRUPTED
-        if code == EXIT_INTERRUPTED:
-            rest = len(found) - place
-            print(f"interrupted in {name}, number {place} of {len(found)}; {rest} were not started", file=sys.stderr)
-            return EXIT_INTERRUPTED
-        if code != EXIT_DECIDED:
-            failed.append(f"{name} (exit {code})")
-    if not failed:
-        return EXIT_DECIDED
-    print(
-        f"{len(found) - len(failed)} of {len(found)} decided; without a decision: {', '.join(failed)}", file=sys.stderr
-    )
-    return EXIT_SWEEP_FAILED
+        print(f"[{place}/{len(found)}] {_label(job)}", file=sys.stderr)
+        ended.append(_ended(job, main))
+        if ended[-1].code == EXIT_INTERRUPTED:
+            break
+    rest = [Ended(_label(job), None, ended=NOT_STARTED) for job in found[len(ended) :]]
+    jobs = [*ended, *rest]
+    as_json = any(job.json for job in found)
+    print(f"\n{summary(jobs)}", file=sys.stderr if as_json else sys.stdout, flush=True)
+    if as_json:
+        print(summary_json(jobs), flush=True)
+    if ended and ended[-1].code == EXIT_INTERRUPTED:
+        name = ended[-1].label
+        said = f"interrupted in {name}, number {len(ended)} of {len(found)}; {len(rest)} were not started"
+        print(said, file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_DECIDED if all(job.code == EXIT_DECIDED for job in ended) else EXIT_SWEEP_FAILED
+
+
+def _ended(job: Job, main: Callable[[Job], int]) -> Ended:
+    """Run one job of a sweep; what ends it alone, ends it alone."""
+    before, ended, why = len(_decisions(job)), "", ""
+    try:
+        code = main(job)
+    except CampaignError as error:
+        show_error(error, as_json=job.json)
+        # A warning (exit code 0) is no failure of the hypothesis.
+        code, ended, why = error.exit_code, REFUSED, error.message
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else EXIT_SWEEP_FAILED
+        ended, why = FAULT, f"the run ended with SystemExit({left.code})"
+    except FAULTS as fault:
+        traceback.print_exc()
+        code, ended, why = EXIT_SWEEP_FAILED, FAULT, f"{type(fault).__name__}: {fault}"
+    except KeyboardInterrupt:
+        code, ended = EXIT_INTERRUPTED, INTERRUPTED
+    made = _decisions(job)[before:]
+    if made:
+        body = made[-1]
+        return Ended(_label(job), code, row(body, body["revoked"]))
+    return Ended(_label(job), code, ended=ended or (INTERRUPTED if code == EXIT_INTERRUPTED else NONE), why=why)
+
+
+def _decisions(job: Job) -> list[dict[str, Any]]:
+    """The decisions in the job's ledger; none where it cannot be read, which the run itself says with more words."""
+    try:
+        with open_ledger(job.root, job.campaign, writable=False) as ledger:
+            return ledger.decision_rows()
+    except CampaignError:
+        return []
+
+
+def _label(job: Job) -> str:
+    """The hypothesis with its parameters: 'register_cap registers=8'."""
+    return label(job.hypothesis.name, job.command)

@@ -17,7 +17,9 @@ Run (also `campaign run ...` and `python -m campaign ...`):
   campaign                                 an A/A null: what this machine can resolve
   campaign hypothesis=NAME                 one hypothesis, with the standard protocol
   campaign hypothesis=NAME protocol=quick  a first look; it can say `promising` or not, never accept
-  campaign -m hypothesis=NAME,NAME         several, one after another
+  campaign -m hypothesis=NAME,NAME         several, one after another, A/A nulls first; a summary at the end
+  campaign -m 'hypothesis=glob(*)'         every one there is
+  campaign -m hypothesis=register_cap register_cap.registers=8,12,16   one, over its own parameter
 
 Verbs (campaign VERB --help):
 {verbs}
@@ -49,8 +51,18 @@ def usage() -> str:
     from campaign.cli.verbs import VERBS
 
     verbs = "\n".join(f"  {name:8} {verb.summary}" for name, verb in VERBS.items())
-    groups = "\n".join(f"  {group:11} {', '.join(options(group)) or '-'}" for group in GROUPS)
+    groups = "\n".join(_listed(group) for group in GROUPS)
     return TEXT.format(verbs=verbs, groups=groups, version=campaign.__version__)
+
+
+def _listed(group: str) -> str:
+    """The group and its options, in lines of at most 100 characters."""
+    import textwrap
+
+    first = f"  {group:11} "
+    return textwrap.fill(
+        ", ".join(options(group)) or "-", 100, initial_indent=first, subsequent_indent=" " * len(first)
+    )
 
 
 def options(group: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections import namedtuple
 from contextlib import contextmanager
 from pathlib import Path
 
+from campaign.cli.static import MORE, SUMMARY, static, static_arguments
 from campaign.discovery import DEFAULT_CAMPAIGN, campaign_folder, project_root
 from campaign.errors import EXIT_DECIDED, BadInput, TrackingFailed, Unavailable, UnknownName
 
@@ -50,7 +51,7 @@ def run_verb(name: str, words: Sequence[str]) -> int:
     parser.add_argument("--campaign", metavar="NAME", default=DEFAULT_CAMPAIGN, help="which ledger (default: default)")
     parser.add_argument("--json", action="store_true", help="answer as JSON on stdout")
     verb.arguments(parser)
-    given, left = parser.parse_known_args(words)
+    given, left = parser.parse_known_intermixed_args(words)  # options may stand between overrides
     if given.help:
         print(parser.format_help().rstrip())
         return EXIT_DECIDED
@@ -60,7 +61,7 @@ def run_verb(name: str, words: Sequence[str]) -> int:
             raise BadInput(f"campaign {name} takes no argument {word!r}", remedy=f"campaign {name} --help")
         import re
 
-        known = {"--help", *re.findall(r"--[a-z-]+", parser.format_usage())}
+        known = {"--help", *re.findall(r"--[a-z-]+", parser.format_help())}
         raise UnknownName(f"option of campaign {name}", word, known, remedy=f"campaign {name} --help")
     try:
         return verb.act(given)
@@ -215,6 +216,7 @@ def _asked_for(failure: TrackingFailed) -> Unavailable:
 
 
 VERBS = {
+    "static": Verb(SUMMARY, static_arguments, static, MORE),
     "ledger": Verb(
         "the decisions of a campaign: as a table, exported, or checked",
         _ledger_arguments,

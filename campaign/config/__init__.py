@@ -1,9 +1,9 @@
 """From what the person typed to a checked `Job`; Hydra and OmegaConf stop here.
 
 Read in this order: `app` (the command line through Hydra), `load` (one job from its overrides), `compose` (Hydra's
-config as plain values), `schema`, `protocol`, `hypothesis` and `workload` (what each part must look like), `edits`
-(overrides of a hypothesis), `explain` (Hydra's errors in this project's words). Everything is resolved and checked
-before any process is started.
+config as plain values), `schema`, `protocol`, `hypothesis`, `evidence`, `parameters` and `workload` (what each part
+must look like), `edits` (overrides of a hypothesis), `explain` (Hydra's errors in this project's words). Everything is
+resolved and checked before any process is started.
 """
 
 from campaign.config.app import jobs, read_line

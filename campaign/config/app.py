@@ -88,7 +88,8 @@ def read_line(argv: Sequence[str]) -> Line:
 def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
     """Every job that the command line asks for, composed by Hydra and checked; none was started.
 
-    A sweep (-m) gives one job each, in order. An empty list: Hydra showed help or the config instead, as asked.
+    A sweep (-m) gives one job each, A/A nulls first, because the floor that they measure serves the rest, else in
+    Hydra's order. An empty list: Hydra showed help or the config instead, as asked.
     Raises BadInput or UnknownName.
     """
     line = read_line(argv)
@@ -121,7 +122,8 @@ def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
             # Hydra's help and argparse leave this way; what they wanted to say is on the terminal already.
             if left.code:
                 raise BadInput("the command line is not understood", remedy="campaign --help") from left
-    return [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
+    found = [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
+    return sorted(found, key=lambda job: not job.hypothesis.null)
 
 
 def _listed(text: str) -> list[object]:

@@ -24,6 +24,7 @@ from campaign.errors import BadInput
 from campaign.records import Hypothesis, Protocol
 
 GROUPS = ("protocol", "workload", "hypothesis")
+TOP = ("campaign", "tracking", "lease", "json", *GROUPS)
 
 
 def template_conf() -> Path | None:

@@ -7,18 +7,23 @@ from typing import Any
 
 from campaign.config.compose import Composer
 from campaign.config.edits import settings
+from campaign.config.evidence import check_evidence, counts_here, here
 from campaign.config.schema import as_record, number, one_of, text
 from campaign.errors import BadInput, UnknownName
 from campaign.records import Hypothesis
-from campaign.records.plan import CHANGES, PARITY_KINDS
+from campaign.records.plan import PARITY_KINDS
 
-COUNTERS = ("op:", "kernel:")
+NEEDS = ("compiler", "cuda", "triton", "fp8", "fp4", "torch_compile")
+BY_WORKLOAD = ("predicted_ratio", "ceiling_ratio", "memory_growth_limit")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def hypothesis_for(node: Any, choice: str | None, composer: Composer) -> Hypothesis:
+def hypothesis_for(node: Any, choice: str | None, composer: Composer, workload: str) -> Hypothesis:
     """The `hypothesis` node of a composed config as a record; its name is its file's name.
+
+    What is predicted may differ by workload: a predicted count and each of `BY_WORKLOAD` may be a mapping from
+    workloads to values, of which the chosen one's is taken.
 
     Raises BadInput naming the key, the value and the rule; UnknownName for a key or a hypothesis that does not exist.
     """
@@ -38,9 +43,23 @@ def hypothesis_for(node: Any, choice: str | None, composer: Composer) -> Hypothe
             remedy="rename the file: it names ledger entries, files and MLflow runs",
         )
     values["edit"] = _edit_values(values.get("edit"))
+    _predictions_here(values, workload, composer.options("workload"))
     found = as_record(Hypothesis, values, "hypothesis", file=f"conf/hypothesis/{choice}.yaml")
     _check(found, composer)
     return found
+
+
+def _predictions_here(values: dict[str, Any], workload: str, known: list[str]) -> None:
+    for name in BY_WORKLOAD:
+        if isinstance(given := values.get(name), dict):
+            values[name] = here(given, workload, f"hypothesis.{name}", known)
+            if values[name] is None and name != "ceiling_ratio":
+                raise BadInput(
+                    f"hypothesis.{name} says nothing of workload {workload} (it has {', '.join(map(str, given))})",
+                    remedy=f"hypothesis.{name}=VALUE, or add `{workload}` or `other` to it in the file",
+                )
+    if "predicted_evidence" in values:
+        values["predicted_evidence"] = counts_here(values["predicted_evidence"], workload, known)
 
 
 def _edit_values(edit: Any) -> Any:
@@ -67,18 +86,13 @@ def _check(found: Hypothesis, composer: Composer) -> None:
     number(found.parity.factor, "hypothesis.parity.factor", "above 0", found.parity.factor > 0)
     growth = found.memory_growth_limit
     number(growth, "hypothesis.memory_growth_limit", "a fraction, 0 or more", growth >= 0)
-    for index, expected in enumerate(found.predicted_evidence):
-        key = f"hypothesis.predicted_evidence[{index}]"
-        one_of(expected.change, f"{key}.change", CHANGES)
-        if not expected.counter.startswith(COUNTERS) or expected.counter in COUNTERS:
-            raise BadInput(
-                f"{key}.counter = {expected.counter!r}: must be op:NAME or kernel:NAME",
-                remedy="counter: op:aten::rsqrt",
-            )
-        for side in ("control", "treatment"):
-            count = getattr(expected, side)
-            if count is not None:
-                number(count, f"{key}.{side}", "a count per step, 0 or more", count >= 0)
+    if found.ceiling_ratio is not None:
+        ceiling = found.ceiling_ratio
+        number(ceiling, "hypothesis.ceiling_ratio", "null, or the most that can be won, above 1", ceiling > 1)
+    for need in found.needs:
+        if need not in NEEDS:
+            raise UnknownName("need in hypothesis.needs", need, NEEDS, remedy=f"hypothesis.needs=[{NEEDS[0]}]")
+    check_evidence(found.predicted_evidence)
     for variable in found.edit.environment:
         if not VARIABLE.fullmatch(variable):
             raise BadInput(

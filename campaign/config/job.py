@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from campaign.config.compose import Composer, searchpath_override
-from campaign.config.edits import stacked
+from campaign.config.edits import parse, stacked
+from campaign.config.parameters import spelled
 from campaign.config.workload import same_shape
 from campaign.records import Arm, Edit, Hypothesis, Protocol
 
@@ -18,7 +20,8 @@ from campaign.records import Arm, Edit, Hypothesis, Protocol
 class Job:
     """A hypothesis to be decided on a workload under a protocol. `overrides` are the person's, in Hydra's spelling.
 
-    `workload` is the chosen option's name, `device` where it runs, `tracking` is `mlflow` or `none`.
+    `workload` is the chosen option's name, `device` where it runs, `tracking` is `mlflow` or `none`. `parameters` are
+    the hypothesis's own, by name.
     """
 
     root: Path
@@ -32,11 +35,17 @@ class Job:
     overrides: tuple[str, ...]
     json: bool
     composer: Composer = field(repr=False, compare=False)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
-        """The command that asks for this job again."""
-        words = [*searchpath_override(self.composer.searchpath), *self.overrides]
+        """The command that asks for this job again, with every parameter of the hypothesis as it was: a default that
+        changes later does not change what the command means."""
+        typed = {parse(text).key_or_group for text in self.overrides}
+        name = self.hypothesis.name
+        pinned = [f"{name}.{key}={spelled(value)}" for key, value in self.parameters.items()]
+        left = [text for text in pinned if text.split("=", 1)[0] not in typed]
+        words = [*searchpath_override(self.composer.searchpath), *self.overrides, *left]
         return shlex.join(["python", "-m", "campaign", *words])
 
     def arm(self, role: str, name: str, edits: Sequence[Edit]) -> Arm:

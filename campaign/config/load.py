@@ -8,11 +8,11 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from campaign.config.compose import GROUPS, Composer, composer_for, group_choices
-from campaign.config.explain import unknown_key
+from campaign.config.compose import Composer, composer_for, group_choices
 from campaign.config.hypothesis import hypothesis_for
 from campaign.config.job import Job
 from campaign.config.overrides import check_overrides
+from campaign.config.parameters import parameters_for
 from campaign.config.protocol import protocol_for
 from campaign.config.schema import number, one_of, section
 from campaign.config.workload import check_workload, same_shape
@@ -20,7 +20,6 @@ from campaign.discovery import campaign_folder
 from campaign.errors import BadInput
 from campaign.records import Protocol
 
-TOP = ("campaign", "tracking", "lease", "json", *GROUPS)
 TRACKING = ("mlflow", "none")
 
 
@@ -33,14 +32,12 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
     check_overrides(overrides, composer, sweep=False)
     composed = composer.compose(overrides)
     values = composed.values
-    for name in values:
-        if name not in TOP:
-            raise unknown_key(name, [*TOP, *composer.known_keys(group_choices(overrides))])
+    choice = composed.choices.get("hypothesis")
+    parameters = parameters_for(values, choice, overrides, composer)
     workload = _workload(values, composed.choices, overrides, composer)
     protocol = protocol_for(values.get("protocol"), workload["device"])
     _check_clock(protocol, workload)
-    choice = composed.choices.get("hypothesis")
-    hypothesis = hypothesis_for(values.get("hypothesis"), choice, composer)
+    hypothesis = hypothesis_for(values.get("hypothesis"), choice, composer, str(composed.choices["workload"]))
     campaign = section(values.get("campaign"), "campaign", ("name",))["name"]
     if not isinstance(campaign, str):
         raise BadInput(f"campaign.name = {campaign!r}: must be a text", remedy=f"campaign.name='\"{campaign}\"'")
@@ -63,6 +60,7 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
         overrides=tuple(overrides),
         json=json or asked,
         composer=composer,
+        parameters=parameters,
     )
     job.arm("solo", hypothesis.name, [hypothesis.edit])  # an edit of a key that is not there is said now
     return job

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hydra.core.override_parser.types import Override, QuotedString, ValueType
+from hydra.core.override_parser.types import Glob, Override, QuotedString, ValueType
 
 from campaign.config.compose import GROUPS, Composer
 from campaign.config.edits import parse
+from campaign.config.parameters import check_parameter
 from campaign.errors import BadInput, UnknownName
 
 ALONE = "arms must be measured one after another; another launcher or sweeper would run them side by side"
@@ -28,7 +29,10 @@ def check_overrides(written: Sequence[str], composer: Composer, *, sweep: bool) 
             raise BadInput(f"{text!r}: '@' places a group elsewhere, and every group here has one place", remedy=key)
         if key in GROUPS:
             _check_choice(text, override, composer, sweep=sweep)
-        elif override.is_sweep_override() and not sweep:
+            continue
+        if key.split(".", 1)[0] in composer.options("hypothesis"):
+            check_parameter(text, key, _hypotheses(written, composer), composer)
+        if override.is_sweep_override() and not sweep:
             values = text.split("=", 1)[1]
             raise BadInput(
                 f"{text!r} lists several values",
@@ -64,6 +68,21 @@ def _check_choice(text: str, override: Override, composer: Composer, *, sweep: b
     for name in names:
         if name not in options and composer.every_option_is_known:
             raise UnknownName(group, name, options, remedy=listed)
+
+
+def _hypotheses(written: Sequence[str], composer: Composer) -> list[str]:
+    """The hypotheses that the overrides choose; the config's own where they choose none."""
+    for text in written:
+        override = parse(text)
+        if override.key_or_group != "hypothesis":
+            continue
+        value = override.value()
+        if isinstance(value, Glob):
+            return list(value.filter(composer.options("hypothesis")))
+        if override.is_sweep_override():
+            return list(override.sweep_string_iterator())
+        return [_name(value)]
+    return [str(composer.compose([]).choices["hypothesis"])]
 
 
 def _name(value: object) -> str:

@@ -85,6 +85,8 @@ def _check(protocol: Protocol) -> None:
     rounds = protocol.confirm_rounds
     number(rounds, "protocol.confirm_rounds", "at least 2, because one round has no scatter", rounds >= 2)
     number(protocol.contention_limit, "protocol.contention_limit", "above 1", protocol.contention_limit > 1)
+    suspect = protocol.suspect_ratio
+    number(suspect, "protocol.suspect_ratio", "control seconds / treatment seconds, above 1", suspect > 1)
     shortest = protocol.warmup_minimum_steps + protocol.warmup_window_steps
     number(
         protocol.warmup_limit_steps,

@@ -32,7 +32,9 @@ from campaign.ledger.entry import (
 
 _READ_BYTES = 256 * 1024  # twice as fast as the default on a ledger of 50 MB
 _DECODED_AT_ONCE = 250
-KINDS = frozenset(("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked"))
+KINDS = frozenset(
+    ("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked", "static")
+)
 
 
 class Journal:

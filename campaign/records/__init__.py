@@ -21,10 +21,12 @@ from campaign.records.decision import (
 )
 from campaign.records.measured import (
     TRIAL_FAILURES,
+    ArmParity,
     ArmProbe,
     Block,
     Evidence,
     Memory,
+    ParameterError,
     ParityMeasure,
     Probe,
     Round,
@@ -32,6 +34,7 @@ from campaign.records.measured import (
     Trial,
 )
 from campaign.records.plan import (
+    RULES,
     Arm,
     Edit,
     ExpectedChange,
@@ -42,7 +45,7 @@ from campaign.records.plan import (
 )
 
 SCHEMA = 1
-KINDS = ("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked")
+KINDS = ("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked", "static")
 
 __all__ = [
     "ACCEPT",
@@ -50,11 +53,13 @@ __all__ = [
     "INVALID",
     "KINDS",
     "REJECT",
+    "RULES",
     "SCHEMA",
     "TRIAL_FAILURES",
     "UNAVAILABLE",
     "VERDICTS",
     "Arm",
+    "ArmParity",
     "ArmProbe",
     "Block",
     "Decision",
@@ -67,6 +72,7 @@ __all__ = [
     "Memory",
     "MemoryChange",
     "Need",
+    "ParameterError",
     "ParityClaim",
     "ParityMeasure",
     "Plan",

@@ -85,7 +85,8 @@ class Verdict:
     """What the evidence says: one of `VERDICTS`, a reason code, a sentence, and what to do next.
 
     `effect` is the published one (from confirmation rounds where there are any), `screening` the one that stopped the
-    looks, `beside` the effect on the clock that does not decide. `invalid_rounds` were kept, not counted.
+    looks, `beside` the effect on the clock that does not decide. `invalid_rounds` were kept, not counted. `suspect`
+    says why a speedup is too good to be taken on one confirmation; empty for any other.
     """
 
     verdict: str
@@ -102,6 +103,7 @@ class Verdict:
     valid_rounds: int = 0
     invalid_rounds: int = 0
     warnings: tuple[str, ...] = ()
+    suspect: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ class Block:
 
     `position` is the block's place in the round's order (0-based), `pair` the pair it belongs to. `device_seconds`
     is event time, None without a device. `involuntary_switches` counts context switches forced on the process.
+    `idle_cpu_seconds` is the CPU time of the process and its descendants from the end of the block before to the start
+    of this one, when it was the other arm's turn. `loss` and `gradient_norm` are of the block's last step, read after
+    its clock has stopped. `turn_seconds` is the whole turn, from the command to the answer, on the clock of the process
+    that asks. These are None in ledgers that did not record them.
     """
 
     arm: str
@@ -27,6 +31,10 @@ class Block:
     cpu_seconds: float
     device_seconds: float | None
     involuntary_switches: int
+    idle_cpu_seconds: float | None = None
+    loss: float | None = None
+    gradient_norm: float | None = None
+    turn_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,11 @@ class Trial:
 
     `log` is the path of its captured output beside the ledger. `warmup_seconds` are the warm-up steps' times on the
     deciding clock, `steady` whether they settled before the cap. `recompiled` counts compilations inside the timed
-    window.
+    window. `loss` and `gradient_norm` are of the last timed step. The `restart_` fields are of step 1 again, after the
+    clock has stopped and the workload was put back to its start in the same process (`restart_sha256` digests its
+    gradients as `ArmProbe.gradients_sha256` does); None and empty where the workload has no `restart()`. `unmoved` are
+    parameters that one more step after the last timed one left as they were. `weighed_loss` is of
+    the last step whose memory was measured, a few steps after the restart.
     """
 
     id: str
@@ -67,6 +79,11 @@ class Trial:
     recompiled: int = 0
     fingerprint: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    restart_loss: float | None = None
+    restart_gradient_norm: float | None = None
+    restart_sha256: str = ""
+    unmoved: tuple[str, ...] = ()
+    weighed_loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,8 @@ class Round:
 @dataclass(frozen=True)
 class ArmProbe:
     """One untimed look at an arm: per-step losses and gradient norms, the step-1 gradients' digest, and how often
-    each operator and device kernel ran in one step."""
+    each operator, device kernel and kind of matrix product ran in one later step. `static` are the resource reports
+    of the kernels that its configuration selects, compiled and not run; they never mix with `counters`."""
 
     arm: str
     status: str
@@ -127,6 +145,37 @@ class ArmProbe:
     message: str = ""
     remedy: str = ""
     log: str = ""
+    static: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class ParameterError:
+    """How far one arm's step-1 gradient of one parameter is from the reference's.
+
+    `error` is ||g - g_reference|| / ||g_reference||, `cosine` the cosine between the two, `share` the parameter's
+    part of the whole reference gradient, ||g_reference of it|| / ||g_reference||. `control_error` is control's own
+    `error` at the same parameter, `noise` the one that it would have if control's total distance lay evenly over all
+    elements (`parity.py` has the formula).
+    """
+
+    name: str
+    error: float
+    cosine: float
+    share: float
+    control_error: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class ArmParity:
+    """One arm against the reference arm. Shape [steps]: relative differences of loss and gradient norm at each probed
+    step, |a - reference| / |reference|. `worst` is the parameter whose error is the largest multiple of what the
+    claim allows it. `silent` are parameters whose gradient is all zero here and not in the reference."""
+
+    losses: tuple[float, ...]
+    gradient_norms: tuple[float, ...]
+    worst: ParameterError | None = None
+    silent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +185,7 @@ class ParityMeasure:
     `exact_distance` is the treatment's with quantization off; `control_distance` and `treatment_distance` are as
     configured. `bitwise` says that losses and gradients of control and treatment are equal to the bit.
     `loss_difference` is the largest |treatment - control| over the probed steps. `message` says why distances are
-    missing.
+    missing. `control`, `treatment` and `exact` say more of each distance, and are missing with it.
     """
 
     bitwise: bool
@@ -145,6 +194,9 @@ class ParityMeasure:
     treatment_distance: float | None = None
     exact_distance: float | None = None
     message: str = ""
+    control: ArmParity | None = None
+    treatment: ArmParity | None = None
+    exact: ArmParity | None = None
 
 
 @dataclass(frozen=True)

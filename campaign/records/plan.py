@@ -10,7 +10,14 @@ from typing import Any
 PARITY_KINDS = ("bitwise", "rounding", "precision")
 CHANGES = ("appears", "vanishes", "rises", "falls")
 CLOCKS = ("wall", "cpu")
-STAGES = ("screen", "confirm")
+STAGES = ("screen", "confirm", "reconfirm")
+# What a plan's evidence holds and which gates judge it. 1: until idle processor time, the last timed step's check, the
+# repeat after a restart and per-parameter parity were recorded; such plans are judged by the gates of their time.
+RULES = 2
+# Limits of what is more random than a whole gradient: see `ParityClaim`.
+EXACT_MULTIPLE = 10.0
+OWN_MULTIPLE = 2.0
+LOSS_SLACK, NORM_SLACK = 0.05, 1.5
 
 
 @dataclass(frozen=True)
@@ -25,9 +32,11 @@ class Edit:
 class ExpectedChange:
     """What an untimed probe must see for the edit to count as engaged.
 
-    `counter` is counted per step: `op:kernels::prenorm_cpu` (a dispatched operator, overload left out) or
-    `kernel:NAME` (a device kernel whose name contains NAME). `change` is one of `CHANGES`; `control` and
-    `treatment` are the predicted counts per step, where the hypothesis dares to say them.
+    `counter` is counted per step: `op:kernels::prenorm_cpu` (a dispatched operator, overload left out), `kernel:NAME`
+    (a device kernel whose name contains NAME), `gemm:DTYPE` (matrix products by the dtype of their first operand),
+    `compile:graphs` (graphs that torch.compile built), or it is static evidence, `static:KERNEL:FIELD` (a field of the
+    compiled kernel's resource report for the arm's device). `change` is one of `CHANGES`; `control` and `treatment`
+    are the predicted counts per step, where the hypothesis dares to say them.
     """
 
     counter: str
@@ -38,22 +47,46 @@ class ExpectedChange:
 
 @dataclass(frozen=True)
 class ParityClaim:
-    """How near the treatment's training step must stay to control's (`parity.py` has the formulas).
+    """How near the treatment's training step must stay to control's. `parity.py` has the formulas.
 
-    bitwise: losses and gradients of every probed step equal to the bit.
+    bitwise: losses, gradient norms and gradients of every probed step equal to the bit.
     rounding: with quantization off, relative gradient distance to the reference at most `bound`; as configured,
         distance at most `factor` times control's own distance to the reference.
     precision: as configured, distance at most `factor` times control's own.
+
+    The limits of single parameters, losses and gradient norms follow from these two numbers (`verdicts/parity.py` says
+    why they are what they are).
     """
 
     kind: str
     bound: float = 1e-4
     factor: float = 1.25
 
+    @property
+    def exact_limit(self) -> float:
+        """The largest error of one parameter, loss or norm that order of summation explains; 0 outside rounding."""
+        return EXACT_MULTIPLE * self.bound if self.kind == "rounding" else 0.0
+
+    def parameter_limit(self, expected: float) -> float:
+        """The largest error of a parameter as configured; `expected` is control's own and its noise."""
+        return max(self.exact_limit, self.factor * OWN_MULTIPLE * expected)
+
+    def loss_limit(self, own: float, distance: float) -> float:
+        """The largest relative difference of a loss; `own` is control's largest, `distance` control's."""
+        return max(self.exact_limit, self.factor * (OWN_MULTIPLE * own + LOSS_SLACK * distance))
+
+    def norm_limit(self, own: float, distance: float) -> float:
+        """The same for a gradient norm."""
+        return max(self.exact_limit, self.factor * (OWN_MULTIPLE * own + NORM_SLACK * distance))
+
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An edit with its claim, its predictions and its guardrails. Ratios are control/treatment seconds."""
+    """An edit with its claim, its predictions and its guardrails. Ratios are control/treatment seconds.
+
+    `ceiling_ratio` is the most that the edit can win on the whole step by Amdahl's law or the memory floor of a
+    profile; None while no profile says.
+    """
 
     name: str
     claim: str
@@ -68,6 +101,7 @@ class Hypothesis:
     conflicts: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     null: bool = False
+    ceiling_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +123,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How rounds are run and when to stop. Shares are fractions; `alpha` and `beta` are one-sided."""
+    """How rounds are run and when to stop. Shares are fractions; `alpha` and `beta` are one-sided.
+
+    A speedup above `suspect_ratio` is confirmed twice.
+    """
 
     name: str
     decisive: bool
@@ -121,6 +158,7 @@ class Protocol:
     reply_deadline_seconds: float
     seed: int
     steal_limit: float = 0.05
+    suspect_ratio: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -131,7 +169,8 @@ class Plan:
     `floor_id` names the decision it came from, empty when the floor was never measured here; `memory_floor_bytes` is
     the range of peaks that its equal arms showed (0 without a floor). `attempt` j on the same
     candidate has its alpha halved j-1 times (already applied in `alpha`). `stack` holds the accepted hypotheses that
-    control includes. `fingerprint` is what must be equal for two rounds to be comparable.
+    control includes. `fingerprint` is what must be equal for two rounds to be comparable. `rules` is the `RULES` that
+    it was registered under.
     """
 
     id: str
@@ -154,3 +193,4 @@ class Plan:
     command: str
     registered_at: str
     memory_floor_bytes: int = 0
+    rules: int = 1

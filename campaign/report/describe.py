@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from campaign.records import Evidence, ExpectedChange, ParityMeasure, Probe
+from collections.abc import Callable
+
+from campaign.records import ArmParity, ArmProbe, Evidence, ExpectedChange, ParityMeasure, Probe
 
 NOT_PROBED = "not probed"
+OTHERS = 3
 
 
 def describe_parity(evidence: Evidence) -> str:
@@ -18,8 +21,10 @@ def describe_parity(evidence: Evidence) -> str:
     if probe is None or probe.parity is None:
         return NOT_PROBED + _failures(probe)
     measured = probe.parity
-    outcome = "RED" if broken(claim, measured) else "ok"
+    outcome = "RED" if broken(claim, measured, steps=evidence.plan.rules > 1) else "ok"
     parts = ["equal to the bit"] if measured.bitwise else _distances(measured, claim.bound, claim.factor)
+    if not measured.bitwise and claim.kind != "bitwise":
+        parts += _step_by_step(measured)
     parts.append(f"largest loss difference {measured.loss_difference:.3g}")
     return f"{claim.kind}: {outcome}; {', '.join(parts)}" + (f" ({measured.message})" if measured.message else "")
 
@@ -35,20 +40,53 @@ def _distances(measured: ParityMeasure, bound: float, factor: float) -> list[str
     return parts or ["not equal to the bit"]
 
 
+def _step_by_step(measured: ParityMeasure) -> list[str]:
+    """'against the reference over 4 steps loss within 0.0013 (control 0.001, exact 2e-07), gradient norm within 0.003
+    (...)', then the parameter that is nearest to its limit."""
+    sides = {"": measured.treatment, "control": measured.control, "exact": measured.exact}
+    treatment = measured.treatment
+    if treatment is None:
+        return []
+
+    def largest(values: Callable[[ArmParity], tuple[float, ...]]) -> str:
+        said = {side: f"{max(values(arm)):.2g}" for side, arm in sides.items() if arm is not None}
+        beside = ", ".join(f"{side} {value}" for side, value in said.items() if side)
+        return f"{said['']} ({beside})"
+
+    parts = [
+        f"against the reference over {len(treatment.losses)} steps loss within {largest(lambda arm: arm.losses)}",
+        f"gradient norm within {largest(lambda arm: arm.gradient_norms)}",
+    ]
+    worst = treatment.worst
+    if worst is not None:
+        parts.append(
+            f"nearest to its limit {worst.name} with an error of {worst.error:.2g} (control {worst.control_error:.2g},"
+            f" cosine {worst.cosine:.4f})"
+        )
+    return parts
+
+
 def describe_engagement(evidence: Evidence) -> str:
-    """'op:a::b appears: 0 -> 12 (predicted 0 -> 12)' for each predicted change, in counts a step."""
-    probe, expected = evidence.probe, evidence.plan.hypothesis.predicted_evidence
+    """'op:a::b appears: 0 -> 12 (predicted 0 -> 12)' for each predicted change, in counts a step; then the largest of
+    the changes that were not predicted."""
+    from campaign.verdicts.engaged import changes
+
+    plan, probe = evidence.plan, evidence.probe
     if probe is None:
         return NOT_PROBED
-    seen = {one.arm: one.counters for one in probe.arms if one.status == "ok"}
+    seen = {one.arm: one for one in probe.arms if one.status == "ok"}
     if not {"control", "treatment"} <= seen.keys():
         return NOT_PROBED + _failures(probe)
-    if not expected:
-        return "nothing predicted"
-    return "; ".join(_change(change, seen["control"], seen["treatment"]) for change in expected)
+    expected, arms = plan.hypothesis.predicted_evidence, (seen["control"], seen["treatment"])
+    said = "; ".join(_change(change, *arms) for change in expected) or "nothing predicted"
+    if plan.rules < 2 or plan.hypothesis.null:
+        return said
+    others = changes(*arms, without=[change.counter for change in expected])
+    more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
+    return f"{said}; also changed: {', '.join(others[:OTHERS])}{more}" if others else said
 
 
-def _change(change: ExpectedChange, control: dict[str, float], treatment: dict[str, float]) -> str:
+def _change(change: ExpectedChange, control: ArmProbe, treatment: ArmProbe) -> str:
     from campaign.verdicts.engaged import count, seen
 
     before, after = count(control, change.counter), count(treatment, change.counter)

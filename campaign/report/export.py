@@ -4,9 +4,11 @@ JSON, schema 1 (keys are only ever added under one schema number; numbers that a
 
     {"schema": 1, "campaign": str, "version": str,
      "totals": {"decisions", "tests", "first_looks", "nulls", "without_a_look": int, "alpha_spent": float,
-                "verdicts": {verdict: int}, "unfinished": [plan id, ...]},
+                "verdicts": {verdict: int}, "predictions": {word: int}, "unfinished": [plan id, ...]},
      "stack": [hypothesis, ...], "does_not_show": [sentence, ...],
-     "decisions": [{"revoked": bool, "revoked_why": str, "superseded_by": int or null,
+     "decisions": [{"revoked": bool, "revoked_why": str, "superseded_by": int or null, "label": str,
+                    "parameters": str, "prediction": "held", "optimistic", "pessimistic" or "",
+                    "counts_predicted": int, "counts_held": int,
                     "decision": the ledger's record,
                     "plan": {"protocol", "alpha", "threshold", "floor_id", "attempt", "source", "code", "null", "needs",
                              "fingerprint", "registered_at"}}, ...]}
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from campaign import __version__
 from campaign.errors import UnknownName
+from campaign.reading import counts, parameters
 from campaign.records import Effect, to_json
 from campaign.report.json_text import as_text, finite
 from campaign.report.limits import not_shown
@@ -57,6 +60,7 @@ def as_json(reports: Reports) -> str:
                 "without_a_look": sum(row.decision.verdict.look == 0 for row in rows),
                 "alpha_spent": reports.alpha_spent,
                 "verdicts": dict(Counter(row.decision.verdict.verdict for row in rows)),
+                "predictions": dict(Counter(row.prediction for row in rows if row.prediction)),
                 "unfinished": list(reports.unfinished),
             },
             "stack": [decision.hypothesis for decision in reports.stack],
@@ -85,6 +89,11 @@ def _json_row(row: Reported) -> dict[str, Any]:
         "revoked": row.revoked,
         "revoked_why": row.revoked_why,
         "superseded_by": row.superseded_by,
+        "label": row.label,
+        "parameters": parameters(row.decision.hypothesis, row.decision.command),
+        "prediction": row.prediction,
+        "counts_predicted": counts(row.decision.engagement)[1],
+        "counts_held": counts(row.decision.engagement)[0],
         "decision": to_json(row.decision),
         "plan": declared,
     }
@@ -121,8 +130,9 @@ EFFECT_COLUMNS = {
 }
 BRIEF = {"clock": "clock", "ratio": "ratio", "low": "ratio_low_95", "high": "ratio_high_95", "rounds": "rounds"}
 CSV_COLUMNS = (
-    *("sequence", "decision_id", "plan_id", "campaign", "hypothesis", "claim", "workload", "device"),
-    *("verdict", "reason", "sentence", "revoked", "superseded_by", "predicted_ratio", "clock"),
+    *("sequence", "decision_id", "plan_id", "campaign", "hypothesis", "parameters", "claim", "workload", "device"),
+    *("verdict", "reason", "sentence", "suspect", "revoked", "superseded_by", "predicted_ratio"),
+    *("prediction", "counts_predicted", "counts_held", "clock"),
     *EFFECT_COLUMNS.values(),
     *(f"{kind}_{name}" for kind in ("beside", "screening") for name in BRIEF.values()),
     *("control_peak_bytes", "treatment_peak_bytes", "memory_ratio", "memory_ratio_low_95", "memory_ratio_high_95"),
@@ -136,21 +146,27 @@ CSV_COLUMNS = (
 def csv_row(campaign: str, row: Reported) -> dict[str, Any]:
     """The row's cells by `CSV_COLUMNS`; what is missing is left out."""
     decision, plan, verdict, memory = row.decision, row.plan, row.decision.verdict, row.decision.verdict.memory
+    held, predicted = counts(decision.engagement)
     cells: dict[str, Any] = {
         "sequence": decision.sequence,
         "decision_id": decision.id,
         "plan_id": plan.id,
         "campaign": campaign,
         "hypothesis": decision.hypothesis,
+        "parameters": parameters(decision.hypothesis, decision.command) or None,
         "claim": decision.claim,
         "workload": decision.workload,
         "device": decision.device,
         "verdict": verdict.verdict,
         "reason": verdict.reason,
         "sentence": verdict.sentence,
+        "suspect": verdict.suspect or None,
         "revoked": _flag(row.revoked),
         "superseded_by": row.superseded_by,
         "predicted_ratio": decision.predicted_ratio,
+        "prediction": row.prediction or None,
+        "counts_predicted": predicted,
+        "counts_held": held if predicted else None,
         "clock": row.clock,
         "rounds_valid": verdict.valid_rounds,
         "rounds_invalid": verdict.invalid_rounds,

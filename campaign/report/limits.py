@@ -22,7 +22,7 @@ def _numbers(rows: list[Reported]) -> list[str]:
     cpu = [row for row in measured if row.clock == "cpu"]
     screened = [row for row in measured if not row.decision.verdict.screening and not row.plan.hypothesis.null]
     confirmed = [row for row in measured if row.decision.verdict.screening]
-    emulated = [row for row in measured if row.decision.low_precision == "emulated"]
+    emulated = [row for row in measured if row.emulated]
     unknown = [row for row in measured if row.decision.low_precision == "unknown"]
     quick = [row for row in rows if not row.plan.protocol.decisive]
     no_floor = [row for row in measured if not row.plan.floor_id and not row.plan.hypothesis.null]
@@ -51,6 +51,18 @@ def _numbers(rows: list[Reported]) -> list[str]:
         )
     if quick:
         lines.append(f"A decision in {numbered(quick)}: a first look can say promising or not, never accept.")
+    elsewhere = [row for row in rows if row.counts.endswith("(of root)")]
+    if elsewhere:
+        lines.append(
+            f"How well counts were predicted in {numbered(elsewhere)}: they are predicted for root, and control held "
+            "other edits already."
+        )
+    suspect = [row for row in rows if row.decision.verdict.suspect]
+    if suspect:
+        lines.append(
+            f"That nothing is wrong with {numbered(suspect)}: a gain so large is confirmed twice and still marked "
+            "suspect; read what the edit skips."
+        )
     if no_floor:
         lines.append(
             f"What this machine can resolve: the floor was not measured before {numbered(no_floor)}, so d is the "

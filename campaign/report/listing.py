@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from campaign import units
+from campaign import reading, units
 from campaign.report.json_text import as_text
 
 TYPE_CHECKING = False  # the name that type checkers know, without importing `typing`
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 CLOCKS = {"cpu": "CPU time", "wall": "wall", "device": "device"}
-COLUMNS = ("#", "hypothesis", "verdict", "ratio", "95 % interval", "clock", "predicted", "rounds", "memory", "when")
-RIGHT = frozenset({"#", "ratio", "predicted", "rounds", "memory"})
+COLUMNS = ("#", "hypothesis", "verdict", "ratio", "95 % interval", "clock", "predicted", "counts", "rounds", "memory",
+           "low precision", "when")  # fmt: skip
+RIGHT = frozenset({"#", "ratio", "counts", "rounds", "memory"})
 FOLDING, FOLDED = ("hypothesis", "verdict"), 14  # columns that may break over lines, and how narrow they may get
-LEAST_FIRST = ("when", "rounds", "predicted", "memory", "clock")
+LEAST_FIRST = ("when", "rounds", "counts", "low precision", "predicted", "memory", "clock")
+NAMED = 12  # decisions that a note under the table names one by one
+FORM = 2  # of the kept rows; another number where a row has other keys
 COLOURS = {"accept": "green", "reject": "red", "inconclusive": "yellow", "invalid": "magenta", "unavailable": "dim"}
 
 
@@ -31,17 +34,22 @@ def rows(ledger: Ledger) -> list[dict[str, Any]]:
 
     view = View(ledger.file, "listing")
     kept = view.get()
-    if kept is None:
-        kept = [row(body, body["revoked"]) for body in ledger.decision_rows()]
-        if not ledger.notices:  # a torn tail must be reported every time
-            view.keep(kept)
-    return kept
+    if isinstance(kept, dict) and kept.get("form") == FORM:
+        return kept["rows"]
+    found = [row(body, body["revoked"]) for body in ledger.decision_rows()]
+    if not ledger.notices:  # a torn tail must be reported every time
+        view.keep({"form": FORM, "rows": found})
+    return found
 
 
 def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
-    """The row of one decision's JSON."""
+    """The row of one decision's JSON. `parameters` are the hypothesis's own in the command, `prediction` is one of
+    `held`, `optimistic`, `pessimistic` or empty, `counts` says how many predicted counts were counted so."""
     verdict = body["verdict"]
     effect = verdict.get("effect") or {}
+    low, high = _number(effect.get("low")), _number(effect.get("high"))
+    predicted = _number(body["predicted_ratio"])
+    null = verdict["reason"] in reading.NULL_REASONS
     memory = verdict.get("memory") or {}
     change = memory["treatment_bytes"] - memory["control_bytes"] if memory else None
     return {
@@ -49,17 +57,22 @@ def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
         "id": body["id"],
         "plan_id": body["plan_id"],
         "hypothesis": body["hypothesis"],
+        "parameters": reading.parameters(body["hypothesis"], body["command"]),
         "workload": body["workload"],
         "device": body["device"],
         "verdict": verdict["verdict"],
         "reason": verdict["reason"],
         "sentence": verdict["sentence"],
+        "suspect": verdict.get("suspect", ""),
         "revoked": revoked,
         "clock": effect.get("clock"),
         "ratio": _number(effect.get("ratio")),
-        "ratio_low": _number(effect.get("low")),
-        "ratio_high": _number(effect.get("high")),
-        "predicted_ratio": _number(body["predicted_ratio"]),
+        "ratio_low": low,
+        "ratio_high": high,
+        "predicted_ratio": predicted,
+        "prediction": "" if predicted is None or null else reading.prediction(predicted, low, high),
+        "counts": reading.counts_text(body["engagement"], body["stack"]),
+        "low_precision": body["low_precision"],
         "rounds_valid": verdict.get("valid_rounds", 0),
         "rounds_invalid": verdict.get("invalid_rounds", 0),
         "memory_change_bytes": change,
@@ -86,8 +99,7 @@ def table(rows: Sequence[Mapping[str, Any]], terminal: bool) -> str:
     lines = [cells(row) for row in rows]
     places = sorted({(str(row["workload"]), str(row["device"])) for row in rows})
     under = [f"ratio: control/treatment seconds of a whole step, above 1 is faster. {_places(places)}"]
-    if any(row["clock"] == "cpu" for row in rows):
-        under.append("CPU time: decided on processor time, declared beforehand; it is not tokens/s on the wall.")
+    under += notes(rows)
     if not terminal:
         return "\n".join((*columns(COLUMNS, lines, RIGHT), "", *under))
     import shutil  # with its compressors 4 ms
@@ -100,6 +112,25 @@ def table(rows: Sequence[Mapping[str, Any]], terminal: bool) -> str:
     return "\n".join((_rich(lines, rows, kept, width), "", *under))
 
 
+def notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader of these rows must know besides: the clock, emulated precision, how predictions turned out."""
+    found = []
+    if any(row["clock"] == "cpu" for row in rows):
+        found.append("CPU time: decided on processor time, declared beforehand; it is not tokens/s on the wall.")
+    emulated = [row for row in rows if row["low_precision"] == reading.EMULATED]
+    if emulated:
+        which = "every decision" if len(emulated) == len(rows) else _numbers(emulated)
+        found.append(f"Low precision is emulated in {which}: its numerics are real, its speed is not a device's.")
+    if said := reading.outcomes_text(row["prediction"] for row in rows):
+        found.append(f"{said} counts: predicted counts a step that the probe counted.")
+    return found
+
+
+def _numbers(rows: Sequence[Mapping[str, Any]]) -> str:
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return ", ".join(f"#{row['sequence']}" for row in rows[:NAMED]) + more
+
+
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """One row as text, in the order of `COLUMNS`."""
     ratio, low, high = row["ratio"], row["ratio_low"], row["ratio_high"]
@@ -108,16 +139,23 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     predicted = row["predicted_ratio"]
     return (
         str(row["sequence"]),
-        row["hypothesis"] + (f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""),
-        verdict_cell(row["verdict"], row["reason"], row["revoked"]),
+        name(row) + (f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""),
+        verdict_cell(row["verdict"], row["reason"], row["revoked"]) + (" SUSPECT" if row["suspect"] else ""),
         "-" if ratio is None else units.ratio(ratio),
         "-" if low is None or high is None else units.interval(low, high),
         CLOCKS.get(row["clock"], str(row["clock"])) if row["clock"] else "-",
-        "-" if predicted is None else units.ratio(predicted),
+        "-" if predicted is None else f"{units.ratio(predicted)} {row['prediction']}".rstrip(),
+        row["counts"] or "-",
         rounds,
         "-" if change is None else units.signed_size(change),
+        row["low_precision"] or "-",
         short_time(row["decided_at"]),
     )
+
+
+def name(row: Mapping[str, Any]) -> str:
+    """'prenorm_fusion', 'register_cap registers=8'."""
+    return f"{row['hypothesis']} {row['parameters']}".rstrip()
 
 
 def verdict_cell(verdict: str, reason: str, revoked: bool) -> str:
@@ -134,7 +172,7 @@ def short_time(moment: str) -> str:
 def columns(header: Sequence[str], lines: Sequence[Sequence[str]], right: Iterable[str] = ()) -> list[str]:
     """Aligned columns two spaces apart, header first; the columns named in `right` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    sides = ["rjust" if name in right else "ljust" for name in header]
+    sides = ["rjust" if one in right else "ljust" for one in header]
     return [
         "  ".join(getattr(cell, side)(width) for cell, side, width in zip(line, sides, widths, strict=True)).rstrip()
         for line in (header, *lines)

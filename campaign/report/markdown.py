@@ -85,7 +85,8 @@ def _heading(row: Reported) -> str:
 def _legend() -> str:
     return (
         "Ratios are control seconds / treatment seconds of whole training steps in matched, unprofiled, interleaved "
-        "rounds: above 1 is faster. Control is root plus the edits accepted before."
+        "rounds: above 1 is faster. Control is root plus the edits accepted before. A predicted ratio is `held` inside "
+        "the measured 95 % interval, `optimistic` above it, `pessimistic` below it."
     )
 
 
@@ -158,15 +159,21 @@ def _cells(row: Reported) -> tuple[str, ...]:
     rounds = f"{verdict.valid_rounds} valid, {verdict.invalid_rounds} invalid"
     return (
         str(row.sequence),
-        code(decision.hypothesis) + (" (A/A null)" if row.plan.hypothesis.null else ""),
+        code(row.label) + (" (A/A null)" if row.plan.hypothesis.null else ""),
         prose(decision.claim),
-        units.ratio(decision.predicted_ratio),
-        _measured(verdict.effect, bold=row.in_stack),
+        _predicted(row),
+        _measured(verdict.effect, bold=row.in_stack) + (", low precision emulated" if row.emulated else ""),
         rounds,
         _memory(memory) if memory else "not compared",
         _verdict(row),
         prose(f"{verdict.reason}: {verdict.sentence}" if verdict.reason else verdict.sentence),
     )
+
+
+def _predicted(row: Reported) -> str:
+    """'1.030x optimistic; counts 2 of 2'."""
+    said = f"{units.ratio(row.decision.predicted_ratio)} {row.prediction}".rstrip()
+    return said + (f"; counts {row.counts}" if row.counts else "")
 
 
 def _memory(memory: MemoryChange) -> str:
@@ -190,6 +197,8 @@ def _verdict(row: Reported) -> str:
         said = f"~~{said}~~ revoked" + (f": {prose(row.revoked_why)}" if row.revoked_why else "")
     if row.decision.verdict.verdict == ACCEPT and not row.revoked:
         said = f"**{said}**"
+    if row.decision.verdict.suspect:
+        said += f", **suspect**: {prose(row.decision.verdict.suspect)}"
     return said + (f" (superseded by {row.superseded_by})" if row.superseded_by else "")
 
 
@@ -218,7 +227,7 @@ def _details(rows: Sequence[Reported]) -> str:
             f"{decision.decided_at}",
             code(decision.command),
         ]
-        lines.append(f"- {row.sequence} {code(decision.hypothesis)}")
+        lines.append(f"- {row.sequence} {code(row.label)}")
         lines += [f"  - {fact}" for fact in facts if fact]
     return "\n".join(("<details><summary>Edits, parity, engagement, commands</summary>", "", *lines, "", "</details>"))
 
@@ -234,6 +243,8 @@ def _totals(reports: Reports) -> str:
         f"- Alpha spent: {reports.alpha_spent:.4g}. Were every edit without effect, at most that many false accepts "
         "would be expected.",
     ]
+    if reports.predictions:
+        lines.append(f"- {reports.predictions} A/A nulls predict nothing.")
     for row in nulls:
         if floor := row.decision.verdict.floor:
             lines.append(f"- Floor ({numbered([row])}, {CLOCKS.get(floor.clock, floor.clock)}): {resolved(floor)}.")

@@ -198,8 +198,11 @@ def _mute(stream: TextIO) -> None:
 
 
 def rounds_left(evidence: Evidence, valid: Mapping[str, int]) -> int:
-    """Rounds still needed if every look is taken and the gain is confirmed: a bound from above, not a forecast."""
+    """Rounds still needed if every look is taken and the gain is confirmed: a bound from above, not a forecast.
+    A second confirmation counts once it has begun: few gains are suspect."""
     protocol = evidence.plan.protocol
+    if valid["reconfirm"]:
+        return max(0, protocol.confirm_rounds - valid["reconfirm"])
     screen = 0 if valid["confirm"] else max(0, protocol.looks[-1] - valid["screen"])
     confirms = protocol.decisive and not evidence.plan.hypothesis.null
     return screen + (max(0, protocol.confirm_rounds - valid["confirm"]) if confirms else 0)

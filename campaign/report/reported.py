@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from campaign import reading
 from campaign.reading import is_test
 from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Decision, Plan
 
@@ -39,6 +40,26 @@ class Reported:
         return is_test(self.decision.verdict, self.plan)
 
     @property
+    def label(self) -> str:
+        """The hypothesis with its parameters, 'register_cap registers=8'."""
+        return reading.label(self.decision.hypothesis, self.decision.command)
+
+    @property
+    def prediction(self) -> str:
+        """How the predicted ratio turned out, see `reading.prediction`; empty for a null and without an interval."""
+        return reading.outcome(self.decision.verdict, self.decision.predicted_ratio)
+
+    @property
+    def counts(self) -> str:
+        """How many predicted counts were counted so, see `reading.counts_text`."""
+        return reading.counts_text(self.decision.engagement, self.decision.stack)
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its low precision was emulated."""
+        return self.decision.low_precision == reading.EMULATED
+
+    @property
     def clock(self) -> str:
         effect = self.decision.verdict.effect
         return effect.clock if effect else self.plan.protocol.clock
@@ -59,6 +80,11 @@ class Reports:
     @property
     def alpha_spent(self) -> float:
         return sum(row.decision.verdict.alpha_spent for row in self.rows)
+
+    @property
+    def predictions(self) -> str:
+        """How the predicted ratios turned out over the campaign, in a sentence; empty where none was measured."""
+        return reading.outcomes_text(row.prediction for row in self.rows)
 
     def groups(self) -> list[list[Reported]]:
         """Rows that may stand in one table: one workload, device, fingerprint and protocol."""
@@ -102,6 +128,7 @@ def _superseded_by(place: int, pairs: Sequence[tuple[Decision, Plan]], revoked: 
         later
         for later, other in pairs[place + 1 :]
         if (later.hypothesis, later.workload, later.device) == (own.hypothesis, own.workload, own.device)
+        and other.hypothesis.edit == plan.hypothesis.edit
         and _says(later, other) >= _says(own, plan)
     ]
     return newer[-1].sequence if newer else None

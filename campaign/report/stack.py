@@ -6,7 +6,7 @@ import math
 
 from campaign import units
 from campaign.report.json_text import as_text
-from campaign.report.listing import CLOCKS, columns, rows, short_time
+from campaign.report.listing import CLOCKS, columns, name, notes, rows, short_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def stack_text(ledger: Ledger) -> str:
     if not stack:
         return "the stack is empty: head is root\n  try: campaign hypothesis=NAME"
     text = columns(HEADER, [_line(place, row) for place, row in enumerate(stack, 1)], {"", "ratio", "memory"})
-    return "\n".join([*text, "", *product_lines(stack)])
+    return "\n".join([*text, "", *product_lines(stack), *notes(stack)])
 
 
 def stack_json(ledger: Ledger) -> str:
@@ -41,7 +41,7 @@ def stack_json(ledger: Ledger) -> str:
             "head": [row["hypothesis"] for row in stack],
             "product_of_ratios": product(stack),
             "whole_stack_ratio": None,
-            "notes": product_lines(stack),
+            "notes": [*product_lines(stack), *notes(stack)],
             "edits": stack,
         }
     )
@@ -99,7 +99,7 @@ def _line(place: int, row: Row) -> tuple[str, ...]:
     clock = row["clock"]
     return (
         str(place),
-        str(row["hypothesis"]),
+        name(row),
         "-" if ratio is None else units.ratio(ratio),
         "-" if row["ratio_low"] is None else units.interval(row["ratio_low"], row["ratio_high"]),
         CLOCKS.get(clock, str(clock)) if clock else "-",

@@ -50,6 +50,7 @@ def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, 
     ]
     facts = [
         ("claim", _flat(decision.claim)),
+        ("suspect", verdict.suspect),
         ("measured", effect_line(verdict.effect) if verdict.effect else _no_number(verdict)),
         ("predicted", _predicted(decision)),
         ("step", _steps(verdict.effect) if verdict.effect else ""),

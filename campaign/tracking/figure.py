@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from campaign import units
 from campaign.records import Block, Decision, Effect, Evidence, Round
-from campaign.tracking.mapping import run_name
+from campaign.tracking.words import run_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""A decision and its trials as MLflow sees them: names, statuses, metrics, params, tags. Pure; imports no MLflow.
+"""A decision and its trials as MLflow sees them: metrics, params, tags. Pure; imports no MLflow.
 
 Metrics are rounded and finite, and each is logged once: MLflow stores infinity as 1.8e308, one NaN breaks a chart, the
 table prints every digit, and a metric logged twice is drawn as a line. Params and tags are cut before MLflow cuts them
@@ -14,44 +14,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from campaign import units
-from campaign.reading import wall_effect
-from campaign.records import ACCEPT, INVALID, UNAVAILABLE, Block, Decision, Evidence, Plan, Round, Trial, to_json
+from campaign.reading import counts, counts_text, label, outcome, wall_effect
+from campaign.records import Block, Decision, Evidence, Plan, Round, Trial, to_json
+from campaign.tracking.words import verdict_word
 
 PARAM_LIMIT = 5900
 TAG_LIMIT = 7900
 SERIES_LIMIT = 1000
 _ILLEGAL_IN_NAME = re.compile(r"[^\w\-. :/]")
-
-
-def headline(decision: Decision) -> str:
-    """How much, in a word: '+4.2 %', '-2.99 GiB' for an accept for memory, or '' when nothing was measured."""
-    verdict = decision.verdict
-    if verdict.verdict == ACCEPT and verdict.memory and verdict.memory.saved and verdict.reason.startswith("memory"):
-        return units.signed_size(verdict.memory.treatment_bytes - verdict.memory.control_bytes)
-    if verdict.effect is None or not math.isfinite(verdict.effect.ratio):
-        return ""
-    return units.percent(verdict.effect.ratio - 1)
-
-
-def run_name(decision: Decision, revoked: bool = False) -> str:
-    """'03 ACCEPT +4.2 % prenorm_fusion'; a revoked decision reads '03 REVOKED accept +4.2 % prenorm_fusion'."""
-    word = f"REVOKED {decision.verdict.verdict}" if revoked else decision.verdict.verdict.upper()
-    parts = (f"{decision.sequence:02d}", word, headline(decision), decision.hypothesis)
-    return " ".join(part for part in parts if part)
-
-
-def run_status(decision: Decision) -> str:
-    """FINISHED for a decision, FAILED where the evidence could not decide, KILLED where someone stopped it."""
-    if decision.verdict.reason == "interrupted":
-        return "KILLED"
-    return "FAILED" if decision.verdict.verdict in (INVALID, UNAVAILABLE) else "FINISHED"
-
-
-def trial_status(trial: Trial) -> str:
-    """FINISHED, KILLED (someone or something stopped it) or FAILED."""
-    if trial.status == "ok":
-        return "FINISHED"
-    return "KILLED" if trial.status in ("killed", "interrupted", "hung") else "FAILED"
 
 
 def decision_tags(decision: Decision, plan: Plan, revoked: bool = False) -> dict[str, str]:
@@ -69,6 +39,10 @@ def decision_tags(decision: Decision, plan: Plan, revoked: bool = False) -> dict
         "engagement": decision.engagement,
         "device": decision.device,
         "low_precision": decision.low_precision,
+        "label": label(decision.hypothesis, decision.command),
+        "prediction": outcome(verdict, decision.predicted_ratio) or "not scored",
+        "counts": counts_text(decision.engagement, decision.stack) or "none predicted",
+        "suspect": verdict.suspect or "no",
         "protocol": plan.protocol.name,
         "machine": decision.machine_line,
         "campaign.kind": "decision",
@@ -82,11 +56,6 @@ def decision_tags(decision: Decision, plan: Plan, revoked: bool = False) -> dict
     if source.get("branch"):
         tags["mlflow.source.git.branch"] = str(source["branch"])
     return {key: cut(value, TAG_LIMIT) for key, value in tags.items()}
-
-
-def verdict_word(decision: Decision, revoked: bool) -> str:
-    """'accept', or 'revoked (accept)' once it was taken back."""
-    return f"revoked ({decision.verdict.verdict})" if revoked else decision.verdict.verdict
 
 
 def decision_metrics(decision: Decision) -> dict[str, float]:
@@ -117,6 +86,9 @@ def decision_metrics(decision: Decision) -> dict[str, float]:
         "alpha_spent": verdict.alpha_spent,
         "predicted_ratio": decision.predicted_ratio,
     }
+    held, predicted = counts(decision.engagement)
+    if predicted:
+        found |= {"counts_predicted": predicted, "counts_as_predicted": held}
     if effect := verdict.effect:
         found |= {
             "ratio_total_time": effect.total_ratio,

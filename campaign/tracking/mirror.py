@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from campaign.errors import LedgerDamaged, TrackingFailed, UnknownName
 from campaign.records import Decision, Evidence, Round, Trial
-from campaign.tracking import mapping, note, owner, review
+from campaign.tracking import mapping, note, owner, review, words
 from campaign.tracking.attachments import lay_out
 from campaign.tracking.decided import Decided
 from campaign.tracking.store import artifact_uri, failures, open_client, writing
@@ -141,10 +141,10 @@ def _mark_revoked(
             if not _is_whole(run) or run.data.tags.get("campaign.revoked") == "yes":
                 continue
             tags = {
-                "verdict": mapping.verdict_word(decision, revoked=True),
+                "verdict": words.verdict_word(decision, revoked=True),
                 "campaign.revoked": "yes",
                 "mlflow.note.content": note.run_note(decision, revoked=True),
-                "mlflow.runName": mapping.run_name(decision, revoked=True),
+                "mlflow.runName": words.run_name(decision, revoked=True),
             }
             _log(client, run.info.run_id, tags=tags)
             changed = True
@@ -156,7 +156,7 @@ def _write(
 ) -> None:
     """The parent first, so that a search finds what a crash left; the tag that says `whole` last."""
     end = _milliseconds(decision.decided_at)
-    name = mapping.run_name(decision, revoked)
+    name = words.run_name(decision, revoked)
     tags = mapping.decision_tags(decision, evidence.plan, revoked)
     tags |= {"mlflow.note.content": note.run_note(decision, revoked), owner.TAG: owner.current()}
     tags |= {"campaign.decision_id": decision.id, MIRROR_TAG: "half"}
@@ -175,7 +175,7 @@ def _write(
     for round_ in evidence.rounds:
         for trial in round_.trials:
             _write_trial(client, experiment, run_id, round_, trial, windows[round_.id])
-    client.set_terminated(run_id, mapping.run_status(decision), end_time=end)
+    client.set_terminated(run_id, words.run_status(decision), end_time=end)
     client.set_tag(run_id, MIRROR_TAG, WHOLE)
 
 
@@ -190,7 +190,7 @@ def _write_trial(
     for key, series in mapping.trial_series(round_, trial).items():
         points += [(key, value, start + step, step) for step, value in series]
     _log(client, run_id, metrics=points)
-    client.set_terminated(run_id, mapping.trial_status(trial), end_time=end)
+    client.set_terminated(run_id, words.trial_status(trial), end_time=end)
 
 
 def _log(

@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from campaign import units
-from campaign.reading import is_test, wall_effect
+from campaign.reading import EMULATED, counts_text, is_test, label, outcome, outcomes_text, wall_effect
 from campaign.records import ACCEPT, INVALID, REJECT, UNAVAILABLE, Decision, Effect, Evidence, Plan, Verdict
-from campaign.tracking.mapping import config_changes, cut, log_path, trial_name, verdict_word
+from campaign.tracking.mapping import config_changes, cut, log_path, trial_name
+from campaign.tracking.words import verdict_word
 
 # MLflow refuses longer values of an experiment tag (20,000) and silently cuts those of a run tag (8,000).
 SCOREBOARD_LIMIT = 19_000
@@ -19,13 +20,13 @@ NOTE_LIMIT = 7_900
 def first_line(decision: Decision, revoked: bool = False) -> str:
     """The verdict in plain words, without markup: the runs table shows this line raw."""
     verdict = decision.verdict
-    words = {
+    said = {
         ACCEPT: "Accepted",
         REJECT: "Rejected",
         INVALID: "Invalid, so nothing is decided",
         UNAVAILABLE: "Not run on this machine",
     }.get(verdict.verdict, "Inconclusive")
-    text = f"{words}: {decision.hypothesis}"
+    text = f"{said}: {label(decision.hypothesis, decision.command)}"
     if verdict.effect is not None and math.isfinite(verdict.effect.ratio):
         text += f", {speed_words(verdict.effect)}"
     if verdict.memory is not None and (verdict.memory.saved or verdict.memory.grown):
@@ -43,7 +44,8 @@ def speed_words(effect: Effect) -> str:
 
 def run_note(decision: Decision, revoked: bool = False) -> str:
     """The run's description: the verdict first, then the numbers; the whole is in decision.md."""
-    text = f"{first_line(decision, revoked)}\n\n{_numbers(decision)}\n\n{_warnings(decision.verdict)}"
+    text = f"{first_line(decision, revoked)}\n\n{_numbers(decision)}\n\n{predicted(decision)}"
+    text += f"\n\n{_warnings(decision.verdict)}"
     return cut(text.strip() + "\n\nWhole note: artifacts, decision.md.", NOTE_LIMIT)
 
 
@@ -52,7 +54,7 @@ def decision_markdown(decision: Decision, evidence: Evidence, revoked: bool = Fa
     plan, verdict = evidence.plan, decision.verdict
     claim = plan.hypothesis
     parts = [
-        f"# {decision.sequence:02d} {verdict.verdict}: {decision.hypothesis}",
+        f"# {decision.sequence:02d} {verdict.verdict}: {label(decision.hypothesis, decision.command)}",
         first_line(decision, revoked),
         f"Try next: `{verdict.remedy}`" if verdict.remedy else "",
         "## The claim",
@@ -60,6 +62,7 @@ def decision_markdown(decision: Decision, evidence: Evidence, revoked: bool = Fa
         + (f" Needs: {', '.join(claim.needs)}." if claim.needs else ""),
         "## What was measured",
         _numbers(decision),
+        predicted(decision),
         _warnings(verdict),
         "Figure, beside this note: `figures/decision.png`." if verdict.effect else "",
         _failures(evidence),
@@ -71,6 +74,21 @@ def decision_markdown(decision: Decision, evidence: Evidence, revoked: bool = Fa
         f"```\n{decision.command}\n```",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def predicted(decision: Decision) -> str:
+    """The predictions against what was measured and counted, and whether low precision was emulated."""
+    said = f"Predicted {units.ratio(decision.predicted_ratio)}"
+    if word := outcome(decision.verdict, decision.predicted_ratio):
+        said += f": {word}"
+    if counted := counts_text(decision.engagement, decision.stack):
+        said += f"; counts as predicted: {counted}"
+    said += "."
+    if decision.verdict.suspect:
+        said += f" Suspect: {decision.verdict.suspect}."
+    if decision.low_precision == EMULATED:
+        said += " Low precision is emulated: its numerics are real, its speed is not a device's."
+    return said
 
 
 def _numbers(decision: Decision) -> str:
@@ -180,6 +198,11 @@ def scoreboard(
             parts.append(f"{len(others) - len(shown)} more: `campaign ledger`.")
     alpha = sum(d.verdict.alpha_spent for d in decisions)
     tests = sum(is_test(d.verdict, plans[d.plan_id]) for d in decisions)
+    if turned_out := outcomes_text(outcome(d.verdict, d.predicted_ratio) for d in decisions):
+        parts.append(turned_out)
+    emulated = sum(d.low_precision == EMULATED for d in decisions)
+    if emulated:
+        parts.append(f"Low precision is emulated in {emulated} of {units.counted(len(decisions), 'decision')}.")
     parts.append(f"Tests run: {tests}, alpha spent in all: {alpha:.4g}. Rebuild this view: `campaign sync`.")
     text = "\n\n".join(parts)
     return text if len(text) <= SCOREBOARD_LIMIT else text[:SCOREBOARD_LIMIT] + "\n\n(cut; see `campaign ledger`)"
@@ -198,11 +221,12 @@ def _board(decisions: Sequence[Decision], revoked: Collection[str]) -> str:
             (
                 f"{d.sequence:02d}",
                 verdict_word(d, d.id in revoked),
-                d.hypothesis,
+                label(d.hypothesis, d.command),
                 units.ratio(effect.ratio) if effect else "-",
                 units.interval(effect.low, effect.high) if effect else "-",
+                f"{units.ratio(d.predicted_ratio)} {outcome(d.verdict, d.predicted_ratio)}".rstrip(),
                 units.signed_size(memory.treatment_bytes - memory.control_bytes) if memory else "-",
                 d.verdict.reason,
             )
         )
-    return _table(("#", "verdict", "hypothesis", "speed", "95 %", "memory", "reason"), rows)
+    return _table(("#", "verdict", "hypothesis", "speed", "95 %", "predicted", "memory", "reason"), rows)

@@ -13,9 +13,8 @@ import pytest
 
 import campaign
 from campaign.cli import main
-from campaign.cli.running import sweep
-from campaign.config import Job, jobs, load
-from campaign.errors import BadInput, LeaseHeld, TrackingFailed, UnknownName
+from campaign.config import jobs
+from campaign.errors import BadInput
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -52,23 +51,6 @@ def test_override_that_refers_to_another_key_reaches_the_job_unresolved(project)
     (job,) = jobs(project, ["workload.seed=${protocol.seed}"])
     assert job.overrides == ("workload.seed=${protocol.seed}",)
     assert job.arm("control", "root", []).config["seed"] == 20260101
-
-
-def test_sweep_gives_one_checked_job_each_in_order(project):
-    found = jobs(project, ["-m", "hypothesis=prenorm_fusion,aa_null", "protocol.pairs=20"])
-    assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [("prenorm_fusion", 20), ("aa_null", 20)]
-
-
-def test_sweep_over_every_hypothesis_by_glob(project):
-    names = sorted(path.stem for path in (project / "conf/hypothesis").glob("*.yaml"))
-    assert [job.hypothesis.name for job in jobs(project, ["-m", "hypothesis=glob(*)"])] == names
-
-
-def test_one_bad_value_in_a_sweep_starts_none_of_it(project):
-    with pytest.raises(UnknownName, match="no hypothesis 'nope'"):
-        jobs(project, ["-m", "hypothesis=aa_null,nope"])
-    with pytest.raises(BadInput, match="even and at least 2"):
-        jobs(project, ["-m", "protocol.pairs=20,21"])
 
 
 def test_runs_sweeps_and_refusals_leave_no_file_behind(project, add, capfd):
@@ -133,7 +115,7 @@ def test_help_names_verbs_groups_options_and_exit_codes(project, capsys, flag):
         "stack",
         "ui",
         "sync",
-        "aa_null, prenorm_fusion",
+        "aa_null, cached_quantized_weights, ",
         "quick, standard",
         "130",
         "-m hypothesis=",
@@ -144,7 +126,7 @@ def test_help_names_verbs_groups_options_and_exit_codes(project, capsys, flag):
 def test_run_help_shows_the_composed_config(project, capsys):
     assert main(["run", "--help"]) == 0
     said = capsys.readouterr().out
-    for part in ("hypothesis: aa_null, prenorm_fusion", "by_device:", "wait_seconds: 0", "Exit codes", "Verbs"):
+    for part in ("hypothesis: aa_null, cached_quantized", "by_device:", "wait_seconds: 0", "Exit codes", "Verbs"):
         assert part in said
 
 
@@ -203,54 +185,6 @@ def test_every_verb_has_help(capsys, verb):
     said = capsys.readouterr().out
     assert f"usage: campaign {verb}" in said
     assert "--campaign" in said
-
-
-@pytest.fixture(scope="module")
-def two_jobs(shared_project) -> list[Job]:
-    return [load(shared_project, [f"hypothesis={name}"]) for name in ("aa_null", "prenorm_fusion")]
-
-
-class Outcomes:
-    """Stands where `campaign.run.main` stands: one outcome a job, and which jobs were started."""
-
-    def __init__(self, *outcomes: int | BaseException) -> None:
-        self.outcomes = list(outcomes)
-        self.started: list[str] = []
-
-    def __call__(self, job) -> int:
-        self.started.append(job.hypothesis.name)
-        outcome = self.outcomes[len(self.started) - 1]
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "code", "started"),
-    [
-        ((0, 0), 0, 2),
-        ((3, 0), 4, 2),
-        ((LeaseHeld("held"), 0), 4, 2),
-        ((ValueError("a fault of ours"), 0), 4, 2),
-        ((SystemExit(7), 0), 4, 2),
-        ((SystemExit(), 0), 4, 2),
-        ((TrackingFailed("mlflow"), 0), 0, 2),
-        ((KeyboardInterrupt(), 0), 130, 1),
-        ((130, 0), 130, 1),
-        ((3, KeyboardInterrupt()), 130, 2),
-    ],
-)
-def test_sweep_goes_on_after_a_failure_and_stops_on_an_interrupt(two_jobs, outcomes, code, started):
-    measure = Outcomes(*outcomes)
-    assert sweep(two_jobs, measure) == code
-    assert measure.started == ["aa_null", "prenorm_fusion"][:started]
-
-
-def test_fault_in_one_job_of_a_sweep_is_shown_in_full_and_counted(two_jobs, capsys):
-    sweep(two_jobs, Outcomes(ValueError("a fault of ours"), 0))
-    said = capsys.readouterr().err
-    assert "ValueError: a fault of ours" in said
-    assert "1 of 2 decided; without a decision: aa_null (exit 4)" in said
 
 
 def test_process_ends_with_2_and_no_traceback(project):

@@ -52,10 +52,11 @@ def test_cpu_protocol_is_the_declared_one(project):
         memory_min_bytes=8 * 1024**2,
         memory_noninferiority=0.03,
         memory_margin=0.05,
-        probe_steps=3,
+        probe_steps=4,
         start_deadline_seconds=180.0,
         reply_deadline_seconds=120.0,
         seed=20260101,
+        suspect_ratio=1.5,
     )
 
 

@@ -221,8 +221,8 @@ def test_search_path_that_is_no_list_of_strings_is_refused(project, add, declare
 @pytest.mark.parametrize(
     ("counter", "change", "says"),
     [
-        ("aten::rsqrt", "falls", "must be op:NAME or kernel:NAME"),
-        ("op:", "falls", "must be op:NAME or kernel:NAME"),
+        ("aten::rsqrt", "falls", "must be op:NAME, kernel:NAME, gemm:DTYPE, compile:graphs or static:KERNEL:FIELD"),
+        ("op:", "falls", "must be op:NAME, kernel:NAME, gemm:DTYPE, compile:graphs or static:KERNEL:FIELD"),
         ("op:aten::rsqrt", "shrinks", "must be one of appears, vanishes, rises, falls"),
     ],
 )

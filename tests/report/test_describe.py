@@ -11,9 +11,22 @@ from tests.reasoning import made
 
 def test_parity_shows_the_distances_beside_what_is_allowed():
     assert describe_parity(made.evidence()) == (
+        "rounding: ok; exact 2e-07 (at most 0.0001), treatment 0.031, control 0.03 (at most 1.25 times), against the "
+        "reference over 2 steps loss within 0.002 (control 0.002, exact 3e-07), gradient norm within 0.02 (control "
+        "0.02, exact 5e-07), nearest to its limit blocks.0.weight with an error of 0.05 (control 0.04, cosine 0.9980), "
+        "largest loss difference 0.0001"
+    )
+
+
+def test_a_plan_of_before_is_described_as_it_was():
+    old = replace(made.PLAN, rules=1)
+    alone = replace(made.PARITY, control=None, treatment=None, exact=None)
+    assert describe_parity(made.evidence(plan=old, of=made.probe(alone))) == (
         "rounding: ok; exact 2e-07 (at most 0.0001), treatment 0.031, control 0.03 (at most 1.25 times), largest loss "
         "difference 0.0001"
     )
+    nothing = made.with_hypothesis(old, predicted_evidence=())
+    assert describe_engagement(made.evidence(plan=nothing)) == "nothing predicted"
 
 
 def test_parity_outside_the_claim_is_red():
@@ -49,4 +62,18 @@ def test_engagement_shows_counts_predictions_and_what_was_not_seen():
 
 def test_a_hypothesis_without_predictions_says_so():
     plan = made.with_hypothesis(made.PLAN, predicted_evidence=())
-    assert describe_engagement(made.evidence(plan=plan)) == "nothing predicted"
+    said = describe_engagement(made.evidence(plan=plan))
+    assert said == "nothing predicted; also changed: op:kernels::prenorm_cpu 0 -> 9"
+
+
+def test_what_changed_beside_the_prediction_is_told_largest_first_and_three_at_most():
+    plain = made.probe()
+    control, treatment = plain.arms
+    control = replace(control, counters={"op:a": 10.0, "op:b": 10.0, "op:c": 10.0, "op:d": 1.0, "op:same": 3.0})
+    treatment = replace(
+        treatment,
+        counters={**treatment.counters, "op:a": 11.0, "op:b": 0.0, "op:c": 4.0, "op:d": 2.0, "op:same": 3.0},
+    )
+    said = describe_engagement(made.evidence(of=replace(plain, arms=(control, treatment))))
+    # by |log((after + 1) / (before + 1))|: b 11 -> 1, c 11 -> 5, d 2 -> 3, a 11 -> 12
+    assert said.endswith("; also changed: op:b 10 -> 0, op:c 10 -> 4, op:d 1 -> 2 and 1 more")

@@ -14,13 +14,15 @@ import pytest
 from markdown_it import MarkdownIt
 
 from campaign.errors import UnknownName
-from campaign.records import Edit, to_json
+from campaign.records import to_json
 from campaign.report.export import CSV_COLUMNS, FORMS, export
 from campaign.report.limits import not_shown
 from campaign.report.markdown import code, prose
 from campaign.report.reported import gather
+from campaign.verdicts import judge
 from tests.reasoning import made
 from tests.report import written
+from tests.report.written import SLOWER
 
 NASTY = "Fusing a|b | `c` saves *two* passes\n@maintainer see #12, <b>$x$</b> [x](http://y) ~~no~~ \\| end"
 
@@ -101,7 +103,8 @@ def test_an_accepted_row_has_claim_prediction_measurement_rounds_memory_and_why(
     written.faster(ledger, claim="One pass less.")
     [[_, _, row]] = tables(export(ledger, "md"))
     assert row[:8] == [
-        "1", "`prenorm_fusion`", "One pass less.", "1.100x", "**1.105x** [1.085, 1.126] wall", "8 valid, 0 invalid",
+        "1", "`prenorm_fusion`", "One pass less.", "1.100x held; counts 2 of 2",
+        "**1.105x** [1.085, 1.126] wall, low precision emulated", "8 valid, 0 invalid",
         "0 B (400.0 MiB to 400.0 MiB)", "**accept**",
     ]  # fmt: skip
     assert row[8].startswith("faster: 1.105x [1.085, 1.126] over 4 fresh rounds")
@@ -173,6 +176,9 @@ def test_totals_count_tests_and_alpha(mixed):
     assert "Tests run: 3. Besides: 1 first look, 1 A/A null, 2 decisions without a look at the ratio." in totals
     assert "Alpha spent: 0.014." in totals
     assert "Floor (decision 5, wall): 4 rounds resolve" in totals
+    # Predicted 1.1 of all. Decision 1: [1.085, 1.126] holds it. 2: about .90. 3: logs -.1 and .2 six times, mean .05,
+    # sd .157, half width 2.201 * .157 / sqrt(12) = .0996, so [.95, 1.16]. 7: exactly e^.1 = 1.105. Not the null.
+    assert "Predicted ratios: 2 of 4 inside the measured 95 % interval, 1 optimistic, 1 pessimistic." in totals
 
 
 def test_what_it_does_not_show_follows_from_the_records(mixed):
@@ -187,6 +193,7 @@ def test_what_it_does_not_show_follows_from_the_records(mixed):
         "Anything about the edits of decision 6: this machine cannot run them",
         "A decision in decision 7: a first look",
         "the floor was not measured before decision 3",
+        "How well counts were predicted in decision 2: they are predicted for root",
         "every number comes from one machine",
         "parity was probed over 3 steps",
     ):
@@ -251,6 +258,9 @@ def test_csv_has_every_column_filled_by_some_row(ledger):
     write_mixed(ledger)
     written.slower(ledger, "again", source={"commit": "c", "dirty": True, "patch_sha256": "p"})
     written.slower(ledger, "again", id="again-2")
+    swept = written.evidence(written.plan("cap", command="python -m campaign hypothesis=cap cap.registers=8"), SLOWER)
+    verdict = replace(judge(swept), suspect="too good")
+    written.record(ledger, swept, verdict=verdict)
     rows = list(csv.DictReader(io.StringIO(export(ledger, "csv"))))
     assert [name for name in CSV_COLUMNS if not any(row[name] for row in rows)] == []
 
@@ -261,11 +271,14 @@ def test_json_holds_the_ledgers_records_and_the_totals(mixed):
     assert document["totals"] | {"alpha_spent": 0} == {
         "decisions": 7, "tests": 3, "first_looks": 1, "nulls": 1, "without_a_look": 2, "alpha_spent": 0,
         "verdicts": {"accept": 1, "reject": 1, "inconclusive": 3, "invalid": 1, "unavailable": 1}, "unfinished": [],
+        "predictions": {"held": 2, "optimistic": 1, "pessimistic": 1},
     }  # fmt: skip
     assert document["totals"]["alpha_spent"] == pytest.approx(0.014, rel=1e-12)
     first = document["decisions"][0]
     assert first["decision"] == to_json(mixed.decisions()[0])
     assert first["plan"]["protocol"]["looks"] == [4, 6, 8, 12]
+    assert (first["label"], first["parameters"], first["prediction"]) == ("prenorm_fusion", "", "held")
+    assert (first["counts_held"], first["counts_predicted"]) == (2, 2)
     assert document["does_not_show"]
 
 
@@ -273,27 +286,3 @@ def test_an_unknown_form_names_the_known_ones(ledger):
     with pytest.raises(UnknownName, match="csv, json, md"):
         export(ledger, "html")
     assert set(FORMS) == {"md", "csv", "json"}
-
-
-def test_environment_edits_are_shown_like_overrides(ledger):
-    edit = Edit(overrides=("ops.prenorm=cpu",), environment={"OMP_WAIT_POLICY": "passive"})
-    written.record(ledger, written.evidence(written.plan("env", edit=edit), written.SLOWER))
-    assert "edit: `ops.prenorm=cpu`, `OMP_WAIT_POLICY=passive`; on root" in export(ledger, "md")
-
-
-def test_what_a_hypothesis_needs_stands_in_its_details(ledger):
-    plan = written.plan("needy")
-    plan = replace(plan, hypothesis=replace(plan.hypothesis, needs=("compiler",)))
-    written.record(ledger, written.evidence(plan, written.SLOWER))
-    written.slower(ledger)
-    assert export(ledger, "md").count("  - needs: compiler\n") == 1
-    needs = [row["plan"]["needs"] for row in json.loads(export(ledger, "json"))["decisions"]]
-    assert needs == [["compiler"], []]
-
-
-def test_several_machines_are_not_called_one(ledger):
-    written.faster(ledger)
-    written.faster(
-        ledger, "b", fingerprint=replace(made.PLAN, fingerprint={"torch": "2.13.0", "host": "b"}).fingerprint
-    )
-    assert "A comparison between machines: there are 2" in export(ledger, "md")

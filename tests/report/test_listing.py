@@ -20,9 +20,10 @@ HEAVY = "torch numpy scipy pandas mlflow hydra omegaconf matplotlib git rich cam
 
 def row(**changes):
     values = {
-        "sequence": 1, "id": "a-1", "plan_id": "a", "hypothesis": "fusion", "workload": "tiny", "device": "cpu",
-        "verdict": "accept", "reason": "faster", "sentence": "", "revoked": False, "clock": "wall", "ratio": 1.0421,
-        "ratio_low": 1.0314, "ratio_high": 1.0532, "predicted_ratio": 1.04, "rounds_valid": 8, "rounds_invalid": 0,
+        "sequence": 1, "id": "a-1", "plan_id": "a", "hypothesis": "fusion", "parameters": "", "workload": "tiny",
+        "device": "cpu", "verdict": "accept", "reason": "faster", "sentence": "", "suspect": "", "revoked": False,
+        "clock": "wall", "ratio": 1.0421, "ratio_low": 1.0314, "ratio_high": 1.0532, "predicted_ratio": 1.04,
+        "prediction": "held", "counts": "2 of 2", "low_precision": "emulated", "rounds_valid": 8, "rounds_invalid": 0,
         "memory_change_bytes": -4 * 1024**2, "memory_ratio": 0.9, "attempt": 1, "stack": [],
         "decided_at": "2026-12-01T12:34:56.789Z",
     }  # fmt: skip
@@ -60,19 +61,59 @@ def test_a_revoked_decision_is_marked_and_leaves_the_stack(tmp_path):
 def test_the_plain_table_has_aligned_columns_and_one_row_a_decision():
     rows = [
         row(),
-        row(sequence=12, hypothesis="cap", verdict="reject", reason="slowdown", clock="cpu", ratio=0.9, ratio_low=0.85,
-            ratio_high=0.95, rounds_invalid=1, memory_change_bytes=None, attempt=2),
+        row(sequence=12, hypothesis="cap", parameters="registers=8", verdict="reject", reason="slowdown", clock="cpu",
+            ratio=0.9, ratio_low=0.85, ratio_high=0.95, prediction="optimistic", counts="", rounds_invalid=1,
+            memory_change_bytes=None, attempt=2),
         row(sequence=13, hypothesis="bad", verdict="invalid", reason="parity", clock=None, ratio=None, ratio_low=None,
-            ratio_high=None, rounds_valid=0),
+            ratio_high=None, prediction="", low_precision="none", rounds_valid=0, suspect="too good"),
     ]  # fmt: skip
-    expected = [
-        " #  hypothesis       verdict             ratio  95 % interval   clock     predicted          rounds    memory",
-        " 1  fusion           accept (faster)    1.042x  [1.031, 1.053]  wall         1.040x               8  -4.0 MiB",
-        "12  cap (attempt 2)  reject (slowdown)  0.900x  [0.850, 0.950]  CPU time     1.040x  8 (+1 invalid)         -",
-        "13  bad              invalid (parity)        -  -               -            1.040x               0  -4.0 MiB",
+    header, *lines = listing.table(rows, terminal=False).splitlines()[:4]
+    starts = [header.index(name) for name in ("hypothesis", "verdict", "95 %", "clock", "predicted", "low", "when")]
+    shown = [[line[start:].split("  ")[0] for start in starts] for line in lines]
+    when = "2026-12-01 12:34Z"
+    assert shown == [
+        ["fusion", "accept (faster)", "[1.031, 1.053]", "wall", "1.040x held", "emulated", when],
+        ["cap registers=8 (attempt 2)", "reject (slowdown)", "[0.850, 0.950]", "CPU time", "1.040x optimistic",
+         "emulated", when],
+        ["bad", "invalid (parity) SUSPECT", "-", "-", "1.040x", "none", when],
+    ]  # fmt: skip
+    ends = [header.index(name) + len(name) for name in ("#", "ratio", "counts", "rounds", "memory")]
+    assert [[line[:end].split("  ")[-1].strip() for end in ends] for line in lines] == [
+        ["1", "1.042x", "2 of 2", "8", "-4.0 MiB"],
+        ["12", "0.900x", "-", "8 (+1 invalid)", "-"],
+        ["13", "-", "2 of 2", "0", "-4.0 MiB"],
     ]
-    text = listing.table(rows, terminal=False).splitlines()[:4]
-    assert text == [f"{expected[0]}  when", *(f"{line}  2026-12-01 12:34Z" for line in expected[1:])]
+
+
+def test_emulated_precision_and_the_outcome_of_predictions_are_said_under_the_table():
+    rows = [row(), row(sequence=2, low_precision="none", prediction="optimistic"), row(sequence=3, prediction="")]
+    text = listing.table(rows, terminal=False)
+    assert "Low precision is emulated in #1, #3: its numerics are real" in text
+    assert "Predicted ratios: 1 of 2 inside the measured 95 % interval, 1 optimistic, 0 pessimistic." in text
+    assert "emulated in every decision" in listing.table([row(), row()], terminal=False)
+    assert "emulated" not in listing.table([row(low_precision="none")], terminal=False)
+    many = [row(sequence=place) for place in range(1, 21)] + [row(sequence=21, low_precision="hardware")]
+    assert "#12 and 8 more:" in listing.table(many, terminal=False)
+
+
+def test_a_row_scores_its_prediction_and_its_counts(tmp_path):
+    with written.opened(tmp_path) as ledger:
+        written.faster(ledger)
+        written.slower(ledger, stack=("prenorm_fusion",))
+        first, second = listing.rows(ledger)
+    # Predicted 1.1 and 0 -> 9 calls; measured [1.085, 1.126] and about 0.90; counted 0 -> 9 both times.
+    assert (first["prediction"], first["counts"], first["low_precision"]) == ("held", "2 of 2", "emulated")
+    assert (second["prediction"], second["counts"]) == ("optimistic", "2 of 2 (of root)")
+
+
+def test_rows_kept_in_an_older_form_are_made_anew(tmp_path):
+    with written.opened(tmp_path) as ledger:
+        written.faster(ledger)
+        fresh = listing.rows(ledger)
+        kept = ledger.file.with_name(".listing.json")
+        answer = json.loads(kept.read_text())
+        kept.write_text(json.dumps(answer | {"answer": [{"sequence": 1, "hypothesis": "of an older program"}]}))
+        assert listing.rows(ledger) == fresh
 
 
 def test_cpu_time_is_explained_only_where_it_decided():
@@ -94,7 +135,7 @@ def test_a_terminal_table_fits_the_terminal_and_keeps_verdict_and_ratio(monkeypa
     drawn = plain.split("\n\n")[0].splitlines()
     assert max(len(line) for line in drawn) <= width
     assert "1.042x" in plain and "[1.031, 1.053]" in plain and "accept" in plain
-    assert ("Left out on" in plain) is (width < 150)
+    assert ("Left out on" in plain) is (width < 190)
 
 
 def test_brackets_in_a_name_are_shown_and_not_taken_for_colours():
