@@ -1,8 +1,19 @@
-"""Whether two arms compute the same training step: distances between their gradients of step 1.
+"""Whether two arms compute the same training step: how far each is from a reference step, over several steps.
 
 The distance of arm a to the reference r is the relative L2 norm ||g_a - g_r|| / ||g_r|| over the sampled elements of
-all parameters together, in float64. Quantized arms are judged by their distance to a step with quantization off, not
-by closeness to each other: an honest kernel that rounds differently moves the quantized gradients by per cents.
+all parameters together at step 1, in float64. Quantized arms are judged by their distance to a step with quantization
+off, not by closeness to each other: an honest kernel that rounds differently moves the quantized gradients by per
+cents.
+
+Of a single parameter p with n_p of N elements the error is e_p = ||g_a - g_r|| / ||g_r|| over p alone. It is a random
+number when it comes from rounding, and the more so the fewer elements p has and the smaller its gradient is: noise
+that lies evenly over all N elements and sums up to control's distance D would give p the error
+D sqrt(n_p / N) / share_p with share_p = ||g_r of p|| / ||g_r||. `ParameterError.noise` is that, times 1 + 6 / sqrt(n_p)
+for the scatter of a norm over few elements (a chi variable of n_p degrees scatters by about 1 / sqrt(2 n_p) of itself;
+rounding errors have heavier tails).
+
+Losses and gradient norms are compared step by step with the reference's, which trains on the same data from the same
+start, as |a - r| / |r|.
 """
 
 from __future__ import annotations
@@ -13,15 +24,18 @@ from pathlib import Path
 
 import numpy
 
-from campaign.records import ArmProbe, ParityMeasure
+from campaign.records import ArmParity, ArmProbe, ParameterError, ParityClaim, ParityMeasure
 
 SMALLEST_SIZE = 1e-300
+FEW_ELEMENTS = 6.0
+
+Gradients = Mapping[str, numpy.ndarray]
 
 
-def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path]) -> ParityMeasure:
-    """Compare the probed arms. Keys: control, treatment and, where they ran, reference (quantization off, reference
-    kernels) and exact (treatment, quantization off). Arms that train different parameters have no distances, and
-    `message` says which parameters differ."""
+def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path], claim: ParityClaim) -> ParityMeasure:
+    """Compare the probed arms; `claim` says which parameter is the worst. Keys: control, treatment and, where they ran,
+    reference (quantization off, reference kernels) and exact (treatment, quantization off). Arms that train different
+    parameters have no distances, and `message` says which parameters differ."""
     control, treatment = probes["control"], probes["treatment"]
     loaded = {role: _load(path) for role, path in gradients.items()}
     reference = loaded.get("reference")
@@ -32,6 +46,23 @@ def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path]) -> Pa
     def distance(role: str) -> float | None:
         return relative_distance(loaded[role], reference) if reference is not None and role in loaded else None
 
+    def against(role: str) -> ArmParity | None:
+        if reference is None or not {role, "control"} <= loaded.keys() or not {role, "reference"} <= probes.keys():
+            return None
+        found, base = probes[role], probes["reference"]
+        errors = parameter_errors(loaded[role], loaded["control"], reference)
+
+        def beyond(one: ParameterError) -> float:
+            limit = claim.exact_limit if role == "exact" else claim.parameter_limit(one.control_error + one.noise)
+            return one.error / max(limit, SMALLEST_SIZE)
+
+        return ArmParity(
+            losses=_relative(found.losses, base.losses),
+            gradient_norms=_relative(found.gradient_norms, base.gradient_norms),
+            worst=max(errors, key=beyond, default=None),
+            silent=tuple(name for name in sorted(reference) if reference[name].any() and not loaded[role][name].any()),
+        )
+
     return ParityMeasure(
         bitwise=control.gradients_sha256 == treatment.gradients_sha256
         and control.losses == treatment.losses
@@ -41,19 +72,51 @@ def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path]) -> Pa
         treatment_distance=distance("treatment"),
         exact_distance=distance("exact"),
         message=f"the arms train different parameters: {', '.join(sorted(odd)[:3])}" if odd else "",
+        control=against("control"),
+        treatment=against("treatment"),
+        exact=against("exact"),
     )
 
 
-def relative_distance(left: Mapping[str, numpy.ndarray], right: Mapping[str, numpy.ndarray]) -> float:
+def relative_distance(left: Gradients, right: Gradients) -> float:
     """||left - right|| / ||right|| over all parameters, which both sides name alike."""
     apart = sum(float(numpy.square(left[name] - right[name]).sum()) for name in right)
     size = sum(float(numpy.square(right[name]).sum()) for name in right)
     return math.sqrt(apart / max(size, SMALLEST_SIZE))
 
 
+def parameter_errors(found: Gradients, control: Gradients, reference: Gradients) -> list[ParameterError]:
+    """The error of each parameter whose reference gradient is not zero (see the module's docstring)."""
+    total = math.sqrt(sum(float(numpy.square(gradient).sum()) for gradient in reference.values()))
+    elements = sum(gradient.size for gradient in reference.values())
+    distance = relative_distance(control, reference)
+    errors = []
+    for name, gradient in reference.items():
+        size = float(numpy.linalg.norm(gradient))
+        if not size:
+            continue
+        length = float(numpy.linalg.norm(found[name]))
+        spread = distance * math.sqrt(gradient.size / elements) * (1 + FEW_ELEMENTS / math.sqrt(gradient.size))
+        errors.append(
+            ParameterError(
+                name=name,
+                error=float(numpy.linalg.norm(found[name] - gradient)) / size,
+                cosine=float((found[name] * gradient).sum()) / size / length if length else 0.0,
+                share=size / total,
+                control_error=float(numpy.linalg.norm(control[name] - gradient)) / size,
+                noise=spread * total / size,
+            )
+        )
+    return errors
+
+
 def _load(path: Path) -> dict[str, numpy.ndarray]:
     with numpy.load(path) as archive:
         return {name: archive[name] for name in archive.files}
+
+
+def _relative(found: tuple[float, ...], reference: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(abs(a - b) / max(abs(b), SMALLEST_SIZE) for a, b in zip(found, reference, strict=True))
 
 
 def _largest_difference(left: tuple[float, ...], right: tuple[float, ...]) -> float:

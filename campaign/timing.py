@@ -1,54 +1,70 @@
 """The timed block: the only place where a clock is read around a workload's steps. Runs in the trial's process.
 
 Nothing but the workload's own steps runs between the two clock readings: no logging, no garbage collection, no
-allocation by us, no synchronisation except at the two ends.
+allocation by us, no synchronisation except at the two ends. A device is synchronised by us there as well as by the
+workload, whose word alone would let a step return before its work is done.
 """
 
 from __future__ import annotations
 
 import gc
 import math
+import os
 import resource
 import statistics
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns, process_time_ns  # bound before a workload is imported, which might replace them
 from typing import Any
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def timed_block(workload: Any, steps: int) -> dict[str, Any]:
     """Run `steps` whole steps and return their cost: wall, process CPU and device seconds, involuntary switches,
-    compilations. `device_seconds` is None on CPU. What the workload raises goes through."""
+    compilations, and the loss and gradient norm of the last of them. `device_seconds` is None on CPU.
+    `cpu_began_seconds` and `cpu_ended_seconds` are the CPU clock of this process and its descendants at the block's
+    two ends. What the workload raises goes through."""
     events = _events(workload.device)
+    synchronize = _device_synchronize(workload.device)
     workload.synchronize()
+    synchronize()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     compiled = compilations()
+    children = [descendants_cpu_seconds()]
     collecting = gc.isenabled()
     gc.disable()
     try:
         if events:
             events[0].record()
-        cpu = time.process_time_ns()
-        wall = time.perf_counter_ns()
+        began = process_time_ns()
+        wall_began = perf_counter_ns()
         for _ in range(steps):
             workload.step()
         if events:
             events[1].record()
         workload.synchronize()
-        wall = time.perf_counter_ns() - wall
-        cpu = time.process_time_ns() - cpu
+        synchronize()
+        wall_ended = perf_counter_ns()
+        ended = process_time_ns()
     finally:
         if collecting:
             gc.enable()
+    children.append(descendants_cpu_seconds())
+    last = workload.last_step()
     gc.collect()
     return {
         "steps": steps,
         "tokens": steps * int(workload.tokens_per_step),
-        "wall_seconds": wall / 1e9,
-        "cpu_seconds": cpu / 1e9,
+        "wall_seconds": (wall_ended - wall_began) / 1e9,
+        "cpu_seconds": (ended - began) / 1e9,
         "device_seconds": events[0].elapsed_time(events[1]) / 1e3 if events else None,
         "involuntary_switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
         "recompiled": compilations() - compiled,
+        "loss": float(last["loss"]),
+        "gradient_norm": float(last["gradient_norm"]),
+        "cpu_began_seconds": began / 1e9 + children[0],
+        "cpu_ended_seconds": ended / 1e9 + children[1],
     }
 
 
@@ -56,6 +72,40 @@ def compilations() -> int:
     """Graphs that torch.compile has built so far in this process; 0 while it was never used."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo else 0
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and its descendants so far, in seconds."""
+    return process_time_ns() / 1e9 + descendants_cpu_seconds()
+
+
+def descendants_cpu_seconds() -> float:
+    """CPU time of the processes that this one started, theirs included, dead or alive; in ticks of 10 ms as a rule.
+    0 where the system does not list a process's children."""
+    dead = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total, waiting = dead.ru_utime + dead.ru_stime, _children("self")
+    while waiting:
+        child = waiting.pop()
+        waiting += _children(child)
+        try:
+            with open(f"/proc/{child}/stat", "rb") as file:
+                # After the name, which may hold anything but ends at the last bracket: fields 14 to 17 of proc(5).
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        total += sum(map(int, fields[11:15])) / TICKS_PER_SECOND
+    return total
+
+
+def _children(pid: str) -> list[str]:
+    found: list[str] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += file.read().split()
+    except OSError:
+        return found
+    return found
 
 
 def is_steady(seconds: Sequence[float], minimum: int, window: int, tolerance: float) -> bool:
@@ -72,6 +122,14 @@ def steps_per_block(step_seconds: float, block_steps: int, block_minimum_seconds
     if step_seconds <= 0:
         return block_steps
     return max(block_steps, math.ceil(block_minimum_seconds / step_seconds))
+
+
+def _device_synchronize(device: str) -> Callable[[], None]:
+    if not device.startswith("cuda"):
+        return lambda: None
+    import torch
+
+    return torch.cuda.synchronize
 
 
 def _events(device: str) -> tuple[Any, Any] | None:

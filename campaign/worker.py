@@ -2,16 +2,20 @@
 
 `python -m campaign.worker --commands FD --replies FD` reads one JSON object a line from the first descriptor and
 answers each with one JSON object on the second. Standard output and error belong to the workload and go to the
-trial's log. The parent never holds a device context; this process never reads a clock except in `timing`.
+trial's log. The parent never holds a device context; this process never reads a clock except in `timing`, which is
+imported before the workload.
 
     build   {root, target, config, variant, excluded, probing}
                                                          imports the workload, builds it, says what it is
     pin     {cores}                                      CPU affinity, after the imports
     settle  {}                                           collects and freezes garbage after warm-up
     block   {steps}                                      one timed block
-    memory  {}                                           peak memory of an untimed step
-    last    {}                                           loss and gradient norm of the latest step
+    last    {}                                           loss and gradient norm of the latest step, and which
+                                                         parameters one more leaves as they are
+    restart {}                                           back to the start, and step 1 again (see `probe`)
+    memory  {}                                           peak memory of an untimed step, and its loss
     probe   {steps, gradients}                           the untimed look (see `probe`)
+    static  {} or {root, target, config} without build   resource reports of the kernels that the config selects
     exit    {}
 """
 
@@ -34,7 +38,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
+from campaign import timing
+
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
 WATCHED_VARIABLES = (
@@ -57,15 +64,16 @@ class Worker:
 
     def __init__(self) -> None:
         self.workload: Any = None
+        self.config: dict[str, Any] = {}
         self.captured: dict[str, float] = {}
+        self.cpu_ended_seconds = 0.0
 
     def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        sys.path.insert(0, request["root"])
-        module, _, name = request["target"].rpartition(".")
-        workload_class = getattr(importlib.import_module(module), name)
+        workload_class = _workload_class(request)
         config = dict(request["config"])
         if request["variant"]:
             config = getattr(workload_class, request["variant"])(config)
+        self.config = config
         if request["probing"] and str(config.get("device", "")).startswith("cuda"):
             # A captured graph dispatches its operators once, while it is built.
             from campaign.probe.operators import counted
@@ -92,31 +100,67 @@ class Worker:
     def settle(self, request: Mapping[str, Any]) -> dict[str, Any]:
         gc.collect()
         gc.freeze()
+        self.cpu_ended_seconds = timing.cpu_seconds()
         return {}
 
     def block(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        from campaign.timing import timed_block
-
-        return timed_block(self.workload, request["steps"])
+        reply = timing.timed_block(self.workload, request["steps"])
+        # What was computed while it was the other arm's turn: our own collection and hand-over, and nothing else.
+        reply["idle_cpu_seconds"] = reply.pop("cpu_began_seconds") - self.cpu_ended_seconds
+        self.cpu_ended_seconds = reply.pop("cpu_ended_seconds")
+        return reply
 
     def memory(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.memory import step_memory
         from campaign.records import to_json
 
-        return to_json(step_memory(self.workload))
+        weighed = to_json(step_memory(self.workload))
+        return {**weighed, "loss": float(self.workload.last_step()["loss"])}
 
     def last(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: float(value) for key, value in self.workload.last_step().items()}
+        from campaign.probe import unmoved_parameters
+
+        last = {key: float(value) for key, value in self.workload.last_step().items()}
+        return {**last, "unmoved": unmoved_parameters(self.workload)}
 
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.probe import probe_workload
 
-        return probe_workload(self.workload, request["steps"], Path(request["gradients"]), self.captured)
+        file = Path(request["gradients"])
+        return probe_workload(self.workload, request["steps"], file, self.captured, timing.compilations)
+
+    def restart(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from campaign.probe import restarted_step
+
+        return restarted_step(self.workload)
+
+    def static(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        # Without a build too: kernels can be compiled for a device that this machine does not have.
+        asked = "target" in request
+        workload_class = _workload_class(request) if asked else type(self.workload)
+        report = getattr(workload_class, "static", None)
+        config = request["config"] if asked else self.config
+        rows = [dict(row) for row in report(config)] if report else []
+        return {"offered": report is not None, "rows": rows, "runs_on": "" if asked else self._architecture()}
+
+    def _architecture(self) -> str:
+        """The built workload's device as a static row's `target` spells it: cpu, sm_90."""
+        if not self.workload.device.startswith("cuda"):
+            return "cpu"
+        import torch
+
+        return "sm_{}{}".format(*torch.cuda.get_device_capability())
 
     def exit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self.workload is not None:
             self.workload.close()
         return {}
+
+
+def _workload_class(request: Mapping[str, Any]) -> Any:
+    sys.path.insert(0, request["root"])
+    module, _, name = request["target"].rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,11 +246,13 @@ def _torch_version() -> str | None:
 
 
 def _tie_to_parent(parent: int) -> None:
-    """Die with the parent, however it dies, and let glibc keep freed pages: faults would double the step."""
+    """Die with the parent, however it dies; stay the ancestor of every process that is started here, so that none
+    computes unseen; and let glibc keep freed pages: faults would double the step."""
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != parent:
         sys.exit(1)
     if hasattr(libc, "mallopt"):

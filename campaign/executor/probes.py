@@ -62,6 +62,8 @@ def _probe_together(
             protocol.reply_deadline_seconds,
             {role: {"steps": protocol.probe_steps, "gradients": str(files[role])} for role, _, _ in batch},
         ),
+        # A reference is compared, never predicted: nobody asks what it was compiled to.
+        ("static", protocol.start_deadline_seconds, {role: {} for role, _, variant in batch if not variant}),
         ("exit", protocol.reply_deadline_seconds, {role: {} for role, _, _ in batch}),
     ]
     done: dict[str, ArmProbe] = {}
@@ -73,29 +75,33 @@ def _probe_together(
         for command, deadline, arguments in stages:
             for step in (_send, _receive):
                 for role, process in list(alive.items()):
-                    probe = step(process, command, deadline, arguments[role])
-                    if probe:
-                        done[role] = probe
-                        if probe.status != "ok":
-                            del alive[role]
+                    if role not in arguments:
+                        continue
+                    try:
+                        reply = step(process, command, deadline, arguments[role])
+                    except TrialFailed as failure:
+                        done[role] = ArmProbe(
+                            role, failure.reason, message=failure.message, remedy=failure.remedy, log=failure.log
+                        )
+                        del alive[role]
+                        continue
+                    if reply and command == "probe":
+                        done[role] = _probed(process, reply)
+                    elif reply and command == "static":
+                        facts = {**done[role].facts, "static_target": reply["runs_on"]}
+                        done[role] = replace(done[role], static=tuple(reply["rows"]), facts=facts)
     return done
 
 
-def _send(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> ArmProbe | None:
-    try:
-        process.send(command, **arguments)
-    except TrialFailed as failure:
-        return _failed(failure)
-    return None
+def _send(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> None:
+    process.send(command, **arguments)
 
 
-def _receive(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> ArmProbe | None:
-    try:
-        reply = process.receive(command, deadline)
-    except TrialFailed as failure:
-        return _failed(failure)
-    if command != "probe":
-        return None
+def _receive(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> dict[str, Any]:
+    return process.receive(command, deadline)
+
+
+def _probed(process: TrialProcess, reply: Mapping[str, Any]) -> ArmProbe:
     return ArmProbe(
         arm=process.arm.role,
         status="ok",
@@ -106,7 +112,3 @@ def _receive(process: TrialProcess, command: str, deadline: float, arguments: di
         facts=reply["facts"],
         log=str(process.log),
     )
-
-
-def _failed(failure: TrialFailed) -> ArmProbe:
-    return ArmProbe(failure.arm, failure.reason, message=failure.message, remedy=failure.remedy, log=failure.log)

@@ -99,7 +99,7 @@ def _run_group(
     file: TextIO,
     seen: list[Surroundings],
 ) -> None:
-    """Start `arms` side by side, warm them up, time their turns, measure their memory, end them."""
+    """Start `arms` side by side, warm them up, time their turns, look at what they computed and hold, end them."""
     roles = [arm.role for arm in arms]
     with ExitStack() as stack:
         _start(plan, request, arms, stack, running)
@@ -180,16 +180,18 @@ def _take_turns(
     seen: dict[str, int] = dict.fromkeys(running, 0)
     for position, role in turns:
         one = running[role]
+        sent = time.perf_counter()
         reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=steps)
+        turn_seconds = time.perf_counter() - sent
         one.trial = replace(one.trial, recompiled=one.trial.recompiled + reply["recompiled"])
-        block = _block(role, position, seen[role], reply)
+        block = _block(role, position, seen[role], reply, turn_seconds)
         seen[role] += 1
         blocks.append(block)
         _write(file, block)
         request.after_block(len(blocks), len(request.order))
 
 
-def _block(role: str, position: int, pair: int, reply: Mapping[str, Any]) -> Block:
+def _block(role: str, position: int, pair: int, reply: Mapping[str, Any], turn_seconds: float) -> Block:
     return Block(
         arm=role,
         position=position,
@@ -200,6 +202,10 @@ def _block(role: str, position: int, pair: int, reply: Mapping[str, Any]) -> Blo
         cpu_seconds=reply["cpu_seconds"],
         device_seconds=reply["device_seconds"],
         involuntary_switches=reply["involuntary_switches"],
+        idle_cpu_seconds=reply["idle_cpu_seconds"],
+        loss=reply["loss"],
+        gradient_norm=reply["gradient_norm"],
+        turn_seconds=turn_seconds,
     )
 
 
@@ -209,14 +215,22 @@ def _write(file: TextIO, block: Block) -> None:
 
 
 def _finish(protocol: Protocol, running: Mapping[str, _Running]) -> None:
+    """The clock has stopped: the last timed step, step 1 again, and memory. Memory comes last, since it watches what
+    is dispatched, after which torch.compile may stand aside."""
     for one in running.values():
-        memory = one.process.ask("memory", protocol.reply_deadline_seconds)
         last = one.process.ask("last", protocol.reply_deadline_seconds)
+        again = one.process.ask("restart", protocol.reply_deadline_seconds)
+        memory = one.process.ask("memory", protocol.reply_deadline_seconds)
         one.trial = replace(
             one.trial,
             memory=from_json(Memory, {key: value for key, value in memory.items() if key != "ok"}),
             loss=last["loss"],
             gradient_norm=last["gradient_norm"],
+            restart_loss=again["loss"],
+            restart_gradient_norm=again["gradient_norm"],
+            restart_sha256=again["gradients_sha256"],
+            weighed_loss=memory["loss"],
+            unmoved=tuple(last["unmoved"]),
         )
         one.process.ask("exit", protocol.reply_deadline_seconds)
 

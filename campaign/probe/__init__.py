@@ -4,37 +4,50 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 GRADIENT_SAMPLE = 65_536
+PARAMETER_SAMPLE = 1_024
 
 
 def probe_workload(
-    workload: Any, steps: int, gradients_file: Path, captured: Mapping[str, float] | None = None
+    workload: Any,
+    steps: int,
+    gradients_file: Path,
+    captured: Mapping[str, float] | None = None,
+    graphs: Callable[[], int] | None = None,
 ) -> dict[str, Any]:
     """Run `steps` untimed steps and say what they were: the fields of `records.ArmProbe`.
 
-    The first step's gradients go to `gradients_file` (npz; at most `GRADIENT_SAMPLE` evenly spaced elements of each
-    parameter, float64) and into one digest over every element. Operators are counted in the first step, device
-    kernels (CUDA) in one step more; a workload that never imported torch has neither. `captured` holds the operators
-    that ran while the workload was built, which a replayed graph never dispatches again; they are added.
+    Losses, gradient norms and gradients come from steps that nothing watches, since a workload may run otherwise while
+    a dispatch mode is active (kernels go through the dispatcher, torch.compile stands aside): what is compared is what
+    will be timed. The first step's gradients go to `gradients_file` (npz; at most `GRADIENT_SAMPLE` evenly spaced
+    elements of each parameter, float64) and into one digest over every element.
+
+    Operators are counted in one step after these, so that caches are seen as they are from step to step, and device
+    kernels (CUDA) in one more; a workload that never imported torch has neither. `captured` holds the operators that
+    ran while the workload was built, which a replayed graph never dispatches again; they are added. `graphs` tells how
+    many graphs torch.compile has built.
     """
-    counters = _counted_step(workload)
-    for name, count in (captured or {}).items():
-        counters[name] = counters.get(name, 0.0) + count
-    workload.synchronize()
-    digest = _save_gradients(workload.gradients(), gradients_file)
     losses, norms = [], []
-    for number in range(steps):
-        if number:
-            workload.step()
+    digest = ""
+    for _ in range(steps):
+        workload.step()
+        workload.synchronize()
+        digest = digest or _save_gradients(workload.gradients(), gradients_file)
         last = workload.last_step()
         losses.append(float(last["loss"]))
         norms.append(float(last["gradient_norm"]))
+    compiled = graphs() if graphs else 0
+    counters = _counted_step(workload)
+    for name, count in (captured or {}).items():
+        counters[name] = counters.get(name, 0.0) + count
+    if compiled:
+        counters["compile:graphs"] = float(compiled)
     if workload.device.startswith("cuda"):
         from campaign.probe.operators import device_kernels
 
@@ -57,18 +70,59 @@ def _counted_step(workload: Any) -> dict[str, float]:
     return counted(workload.step)[1]
 
 
-def _save_gradients(gradients: dict[str, Any], path: Path) -> str:
+def restarted_step(workload: Any) -> dict[str, Any]:
+    """Put the workload back to its start and repeat step 1: its loss, gradient norm and gradients' digest. The digest
+    is empty and nothing runs where the workload has no `restart()`."""
+    restart = getattr(workload, "restart", None)
+    if restart is None:
+        return {"loss": None, "gradient_norm": None, "gradients_sha256": ""}
+    restart()
+    workload.step()
+    workload.synchronize()
+    digest = gradients_sha256(workload.gradients())
+    last = workload.last_step()
+    return {
+        "loss": float(last["loss"]),
+        "gradient_norm": float(last["gradient_norm"]),
+        "gradients_sha256": digest,
+    }
+
+
+def unmoved_parameters(workload: Any) -> list[str]:
+    """Take one more untimed step; the names of the parameters of which it changed none of `PARAMETER_SAMPLE` evenly
+    spaced elements. Empty where the workload has no `parameters()`."""
+    if not hasattr(workload, "parameters"):
+        return []
+    before = {name: _sample(value) for name, value in workload.parameters().items()}
+    workload.step()
+    workload.synchronize()
+    after = workload.parameters()
+    return [name for name, sample in before.items() if name in after and (_sample(after[name]) == sample).all()]
+
+
+def _sample(parameter: Any) -> numpy.ndarray:
+    flat = parameter.reshape(-1)
+    return _array(flat[:: max(1, -(-len(flat) // PARAMETER_SAMPLE))]).copy()
+
+
+def gradients_sha256(gradients: Mapping[str, Any]) -> str:
+    """One digest over the names and every element, as float32, of all gradients."""
     digest = hashlib.sha256()
+    for name in sorted(gradients):
+        digest.update(name.encode())
+        digest.update(_array(gradients[name]).tobytes())
+    return digest.hexdigest()
+
+
+def _save_gradients(gradients: Mapping[str, Any], path: Path) -> str:
     samples: dict[str, Any] = {}
     for name in sorted(gradients):
         flat = _array(gradients[name]).reshape(-1)
-        digest.update(name.encode())
-        digest.update(flat.tobytes())
         stride = max(1, -(-flat.size // GRADIENT_SAMPLE))
         samples[name] = flat[::stride].astype(numpy.float64)
     with path.open("wb") as file:
         numpy.savez(file, **samples)
-    return digest.hexdigest()
+    return gradients_sha256(gradients)
 
 
 def _array(gradient: Any) -> numpy.ndarray:

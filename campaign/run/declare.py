@@ -11,7 +11,7 @@ from campaign import effects, machine, provenance, verdicts
 from campaign.config import Job
 from campaign.errors import BadInput
 from campaign.ledger import Ledger, Stamp, history, now
-from campaign.records import ACCEPT, Arm, Edit, Evidence, Floor, Hypothesis, Plan, Verdict, to_json
+from campaign.records import ACCEPT, RULES, Arm, Edit, Evidence, Floor, Hypothesis, Plan, Verdict, to_json
 from campaign.report.progress import Progress
 
 Arms = tuple[tuple[str, ...], Arm, Arm]
@@ -67,6 +67,7 @@ def _registered(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any
         machine_line=machine.describe(fingerprint),
         command=job.command,
         registered_at=now(),
+        rules=RULES,
     )
     if snapshot.patch:
         ledger.keep(snapshot.patch, ".patch")

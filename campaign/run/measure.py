@@ -27,7 +27,7 @@ def probe_arms(job: Job, ledger: Ledger, plan: Plan, progress: Progress) -> Prob
     with tempfile.TemporaryDirectory(prefix="campaign-probe-") as name:
         probes, gradients = run_probe(plan, job.root, Path(name), progress.probing)
         ok = all(probe.status == "ok" for probe in probes.values())
-        measured = parity.measure(probes, gradients) if ok else None
+        measured = parity.measure(probes, gradients, plan.hypothesis.parity) if ok else None
         arms = tuple(replace(probe, log=_keep_log(ledger, probe.log)) for probe in probes.values())
     probe = Probe(arms, measured, wall_seconds=time.perf_counter() - begun)
     ledger.append("probe", f"{plan.id}-probe", {"plan_id": plan.id, **to_json(probe)})

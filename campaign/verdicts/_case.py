@@ -136,6 +136,11 @@ class Case:
         return len(self.sorted.valid("confirm")) >= self.confirm_rounds
 
     @cached_property
+    def reconfirmed(self) -> bool:
+        """Whether the second confirmation, which only a suspect gain takes, has its rounds."""
+        return len(self.sorted.valid("reconfirm")) >= self.confirm_rounds
+
+    @cached_property
     def screen(self) -> Judged:
         """The look's first `wanted` valid screening rounds; rounds beyond them belong to the next look."""
         alpha = self.plan.alpha * self.protocol.alpha_split[self.look]
@@ -145,12 +150,23 @@ class Case:
     @cached_property
     def confirm(self) -> Judged:
         """The first `confirm_rounds` valid confirmation rounds, at the confirmation's alpha."""
-        rounds = tuple(self.sorted.valid("confirm")[: self.confirm_rounds])
+        return self._fresh("confirm")
+
+    @cached_property
+    def reconfirm(self) -> Judged:
+        """The same of the second confirmation."""
+        return self._fresh("reconfirm")
+
+    def _fresh(self, stage: str) -> Judged:
+        rounds = tuple(self.sorted.valid(stage)[: self.confirm_rounds])
         return Judged(self.plan, rounds, self.protocol.confirm_alpha, self.protocol.beta)
 
     def stages(self) -> tuple[Judged, ...]:
-        """What can be judged now: the look, and the confirmation once it is whole."""
-        return (self.screen, self.confirm) if self.confirmed else (self.screen,)
+        """What can be judged now: the look, and each confirmation once it is whole."""
+        found = [self.screen]
+        found += [self.confirm] if self.confirmed else []
+        found += [self.reconfirm] if self.reconfirmed else []
+        return tuple(found)
 
     def standing(self, found: Effect) -> str:
         """What the two thresholds say of an effect: accept needs a lower bound above 1 and an estimate of at least
@@ -179,6 +195,7 @@ class Case:
         *,
         published: Judged | None = None,
         floor: Floor | None = None,
+        suspect: str = "",
     ) -> Verdict:
         """A verdict with its counts, warnings and effects.
 
@@ -205,6 +222,7 @@ class Case:
             valid_rounds=len(self.sorted.valid()),
             invalid_rounds=len(self.sorted.invalid()),
             warnings=warnings(self.plan, self.sorted.valid(), published.effect if published else None),
+            suspect=suspect,
         )
 
 

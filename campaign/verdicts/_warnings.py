@@ -11,6 +11,7 @@ from campaign.effects import seconds_per_token
 from campaign.records import Effect, Plan, Round
 from campaign.stability import harmful_throttles, threads, wall_per_cpu
 from campaign.units import seconds
+from campaign.verdicts._timed import comparable
 
 CONTENTION_FLAG = 1.05
 PRESSURE_FLAG = 0.20
@@ -75,8 +76,22 @@ def _about_arms(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
             " raise protocol.warmup_limit_steps if it should have been"
         )
     compiled = sum(trial.recompiled for trial in others)
+    if plan.rules > 1:
+        yield from _about_checks(plan, rounds)
     if compiled:
         yield f"treatment compiled {compiled} graphs inside timed windows; their time counts against it"
+
+
+def _about_checks(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
+    """The gates of what was timed that could not be applied."""
+    if any(not trial.restart_sha256 for one in rounds for trial in one.trials):
+        yield "the workload has no restart(): that what was timed is what was probed is shown by its losses alone"
+    void = sum(not comparable(one) for one in rounds)
+    if void:
+        yield (
+            f"in {void} of {len(rounds)} rounds the arms took different numbers of steps: what the last timed steps"
+            " computed was not compared"
+        )
 
 
 def _about_tail(plan: Plan, effect: Effect | None) -> Iterator[str]:

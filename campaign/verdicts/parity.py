@@ -1,14 +1,31 @@
-"""Treatment must compute control's training step within its declared class, by distances between step-1 gradients
-(DESIGN 2; formulas in `records.ParityClaim`): bitwise, rounding or precision. Outside it: invalid, `parity`.
+"""Treatment must compute control's training step within its declared class (DESIGN 2; the records are
+`records.ParityClaim` and `records.ParityMeasure`, the formulas `campaign/parity.py`). Outside it: invalid, `parity`.
 
-Equal to the bit is within every class. Otherwise distances that could not be taken count as red. A control that is the
-reference itself has distance 0, and no factor of 0 leaves room for rounding; the claim's `bound`, which the
-unquantized distance may reach anyway, is then the limit.
+bitwise: losses, gradient norms and gradients of every probed step are equal to the bit.
+
+rounding: two things. With quantization off (the exact arm) the step may differ from the reference by the order of the
+sums alone: gradient distance at most `bound`, and each parameter's error, each step's loss and each step's gradient
+norm at most 10 `bound` (a single parameter or a later step scatters more than the whole gradient: 16 times was seen).
+As configured, the limits of `precision`, or those of the exact arm where they are wider: a control that is the
+reference itself has distance 0, and no factor of 0 leaves room for rounding.
+
+precision: as configured, with D control's distance to the reference,
+  gradient distance             <= factor D,
+  error of each parameter       <= factor 2 (control's own error at it + the noise that D gives it),
+  difference of each step's loss <= factor (2 control's largest + 0.05 D),
+  and of each step's norm       <= factor (2 control's largest + 1.5 D).
+The slack is for what is random in an honest edit: which way four losses or one small gradient are rounded (calibrated
+in docs/protocol.md, where honest edits stay at least 1.9 times below each of the last three limits).
+
+In both, a gradient that is all zero in treatment and not in the reference is red, however small its part of the whole.
+Equal to the bit is within every class; distances that could not be taken, and NaN, are red.
 """
 
 from __future__ import annotations
 
-from campaign.records import INVALID, ParityClaim, ParityMeasure, Verdict
+from collections.abc import Iterator
+
+from campaign.records import INVALID, ArmParity, ParityClaim, ParityMeasure, Verdict
 from campaign.verdicts._case import Case
 
 ORDER = 40
@@ -24,7 +41,7 @@ def rule(case: Case) -> Verdict | None:
             "the arms were never probed: parity and engagement are unknown",
             f"run again from the start: {case.plan.command}",
         )
-    wrong = broken(case.plan.hypothesis.parity, case.evidence.probe.parity)
+    wrong = broken(case.plan.hypothesis.parity, case.evidence.probe.parity, steps=case.plan.rules > 1)
     if not wrong:
         return None
     return case.verdict(
@@ -35,8 +52,9 @@ def rule(case: Case) -> Verdict | None:
     )
 
 
-def broken(claim: ParityClaim, found: ParityMeasure | None) -> str:
-    """What of the claim does not hold, in words; empty when it holds. NaN distances break it."""
+def broken(claim: ParityClaim, found: ParityMeasure | None, *, steps: bool = True) -> str:
+    """What of the claim does not hold, in words; empty when it holds. NaN distances break it. Without `steps` only
+    whole gradients are compared, as in plans that recorded no more."""
     if found is None:
         return "parity was not measured"
     if found.bitwise:
@@ -59,4 +77,42 @@ def broken(claim: ParityClaim, found: ParityMeasure | None) -> str:
         return f"its gradients are {found.treatment_distance:.3g} from the reference's" + (
             f", the limit is {limit:.3g} (control's distance {found.control_distance:.3g}, factor {claim.factor:g})"
         )
-    return ""
+    return next(_step_by_step(claim, found, missing), "") if steps else ""
+
+
+def _step_by_step(claim: ParityClaim, found: ParityMeasure, missing: str) -> Iterator[str]:
+    """What breaks the limits of losses, norms and single parameters."""
+    control, treatment, exact, distance = found.control, found.treatment, found.exact, found.control_distance
+    if control is None or treatment is None or distance is None or (claim.kind == "rounding" and exact is None):
+        yield missing
+        return
+    if claim.kind == "rounding" and exact is not None:
+        yield from _beyond(exact, "with quantization off", claim.exact_limit, claim.exact_limit, claim.exact_limit)
+    worst = treatment.worst
+    yield from _beyond(
+        treatment,
+        "as configured",
+        claim.parameter_limit(worst.control_error + worst.noise) if worst else 0.0,
+        claim.loss_limit(max(control.losses), distance),
+        claim.norm_limit(max(control.gradient_norms), distance),
+    )
+
+
+def _beyond(arm: ArmParity, where: str, error: float, loss: float, norm: float) -> Iterator[str]:
+    if arm.silent:
+        more = f" and {len(arm.silent) - 1} more" if len(arm.silent) > 1 else ""
+        yield f"{where} the gradient of {arm.silent[0]}{more} is all zero, and the reference's is not"
+    worst = arm.worst
+    if worst is not None and not worst.error <= error:
+        yield (
+            f"{where} the gradient of {worst.name} is {worst.error:.3g} from the reference's (cosine"
+            f" {worst.cosine:.4f}), the limit is {error:.3g} (control's {worst.control_error:.3g})"
+        )
+    for what, values, limit in (("loss", arm.losses, loss), ("gradient norm", arm.gradient_norms, norm)):
+        wrong = [step for step, value in enumerate(values, start=1) if not value <= limit]
+        if wrong:
+            step = wrong[0]
+            yield (
+                f"{where} the {what} of step {step} of {len(values)} differs by {values[step - 1]:.3g} of the"
+                f" reference's, the limit is {limit:.3g}"
+            )

@@ -10,6 +10,7 @@ from campaign import units
 from campaign.records import INCONCLUSIVE, Verdict
 from campaign.verdicts import memory_capacity, memory_growth
 from campaign.verdicts._case import Case
+from campaign.verdicts.accept import suspicion
 
 ORDER = 90
 
@@ -36,4 +37,5 @@ def rule(case: Case) -> Verdict | None:
         f"{sentence}; {guard}" if guard else sentence,
         f"decide it: {decisive}" if promising else "",
         published=published,
+        suspect=suspicion(case, found) if promising else "",
     )

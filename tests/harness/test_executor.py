@@ -52,6 +52,29 @@ def test_a_round_times_each_block_in_the_declared_order_and_keeps_it_on_disk(tmp
     assert [row["wall_seconds"] for row in rows] == [block.wall_seconds for block in measured.blocks]
 
 
+def test_a_timed_trial_repeats_the_probes_first_step_after_a_restart(tmp_path):
+    the_plan = plan()
+    measured = one_round(tmp_path, the_plan)
+    probes, _ = run_probe(the_plan, PROJECT, tmp_path, lambda text: None)
+    for role in ("control", "treatment"):
+        trial, probed = measured.trial(role), probes[role]
+        assert trial.restart_sha256 == probed.gradients_sha256 != ""
+        assert (trial.restart_loss, trial.restart_gradient_norm) == (probed.losses[0], probed.gradient_norms[0])
+
+
+def test_the_last_timed_step_is_read_before_any_other_step_is_taken(tmp_path):
+    measured = one_round(tmp_path, plan())
+    for role in ("control", "treatment"):
+        last = [block for block in measured.blocks if block.arm == role][-1]
+        trial = measured.trial(role)
+        assert (trial.loss, trial.gradient_norm) == (last.loss, last.gradient_norm)
+        assert trial.weighed_loss > trial.loss, "memory is measured a few steps after the restart"
+        assert trial.unmoved == ()
+    losses = [block.loss for block in measured.blocks if block.arm == "control"]
+    assert losses[1] < losses[0]
+    assert all(block.turn_seconds > block.wall_seconds and block.idle_cpu_seconds >= 0 for block in measured.blocks)
+
+
 def test_a_planted_sleep_is_seen_on_the_wall_clock(tmp_path):
     slow = plan(treatment=arm("treatment", sleep=0.05))
     measured = one_round(tmp_path, slow)

@@ -16,7 +16,7 @@ from campaign.memory.tensors import graph_pool_bytes, live_tensor_peak
 from campaign.parity import measure, relative_distance
 from campaign.probe import GRADIENT_SAMPLE, probe_workload
 from campaign.probe.operators import counted
-from campaign.records import ArmProbe
+from campaign.records import ArmProbe, ParityClaim
 from campaign.timing import is_steady, steps_per_block, timed_block
 from campaign.worker import spelled
 
@@ -91,14 +91,19 @@ class Counting:
     def synchronize(self):
         self.events.append(("synchronize", gc.isenabled()))
 
+    def last_step(self):
+        self.events.append(("last_step", gc.isenabled()))
+        return {"loss": 3, "gradient_norm": 4}
+
 
 def test_a_block_synchronises_at_its_two_ends_only_and_keeps_the_collector_off():
     workload = Counting()
     reply = timed_block(workload, 3)
-    assert [name for name, _ in workload.events] == ["synchronize", "step", "step", "step", "synchronize"]
+    assert [name for name, _ in workload.events] == ["synchronize", "step", "step", "step", "synchronize", "last_step"]
     assert [on for name, on in workload.events if name == "step"] == [False] * 3
     assert gc.isenabled()
     assert (reply["steps"], reply["tokens"], reply["device_seconds"]) == (3, 30, None)
+    assert (reply["loss"], reply["gradient_norm"]) == (3.0, 4.0)
 
 
 def test_the_collector_comes_back_after_a_step_that_raises():
@@ -155,7 +160,7 @@ def test_arms_with_different_parameters_have_no_distance_and_say_why(tmp_path):
         "treatment": save(tmp_path / "t", w=numpy.ones(2), extra=numpy.ones(1)),
         "reference": save(tmp_path / "r", w=numpy.ones(2)),
     }
-    measured = measure(probes, files)
+    measured = measure(probes, files, ParityClaim("rounding"))
     assert measured.treatment_distance is None
     assert measured.message == "the arms train different parameters: extra"
     assert not measured.bitwise
@@ -165,7 +170,7 @@ def test_bitwise_needs_equal_losses_too():
     same = {"gradients_sha256": "s", "gradient_norms": (1.0,)}
     probes = {"control": ArmProbe("control", "ok", losses=(1.0,), **same)}
     probes["treatment"] = ArmProbe("treatment", "ok", losses=(1.25,), **same)
-    measured = measure(probes, {})
+    measured = measure(probes, {}, ParityClaim("bitwise"))
     assert (measured.bitwise, measured.loss_difference) == (False, 0.25)
 
 

@@ -60,6 +60,7 @@ class Tiny:
             torch.set_num_threads(1)
             self.weight_D, self.target_D = torch.from_numpy(self.weight_D), torch.from_numpy(self.target_D)
             self.ones = torch.ones
+        self.start_D = self.weight_D  # a step replaces it, and never writes into it
         self.ballast = ballast
         self.tokens_per_step = width
         self.steps = 0
@@ -72,6 +73,10 @@ class Tiny:
     @classmethod
     def reference(cls, config):
         return dict(config) | {"scale": 1.0}
+
+    def restart(self):
+        self.weight_D = self.start_D
+        self.steps = 0
 
     def step(self):
         self.steps += 1

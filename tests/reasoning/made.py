@@ -8,7 +8,9 @@ from typing import Any
 
 from campaign import verdicts
 from campaign.records import (
+    RULES,
     Arm,
+    ArmParity,
     ArmProbe,
     Block,
     Edit,
@@ -16,6 +18,7 @@ from campaign.records import (
     ExpectedChange,
     Hypothesis,
     Memory,
+    ParameterError,
     ParityClaim,
     ParityMeasure,
     Plan,
@@ -92,6 +95,7 @@ PLAN = Plan(
     machine_line="a machine",
     command="python -m campaign hypothesis=fusion",
     registered_at="2026-01-01T00:00:00Z",
+    rules=RULES,
 )
 
 NULL = replace(
@@ -100,14 +104,30 @@ NULL = replace(
     treatment=replace(PLAN.control, role="treatment"),
 )
 
-PARITY = ParityMeasure(False, 1e-4, control_distance=0.030, treatment_distance=0.031, exact_distance=2e-7)
+NEAR = ArmParity(
+    losses=(0.001, 0.002),
+    gradient_norms=(0.010, 0.020),
+    worst=ParameterError("blocks.0.weight", error=0.05, cosine=0.998, share=0.2, control_error=0.04, noise=0.01),
+)
+EXACT = ArmParity((2e-7, 3e-7), (4e-7, 5e-7), replace(NEAR.worst, error=6e-6))
+PARITY = ParityMeasure(
+    False,
+    1e-4,
+    control_distance=0.030,
+    treatment_distance=0.031,
+    exact_distance=2e-7,
+    control=NEAR,
+    treatment=NEAR,
+    exact=EXACT,
+)
+SHA256 = "a" * 64  # the digest of step 1's gradients, in the probe and in each restarted trial
 
 
 def probe(parity: ParityMeasure | None = PARITY, before: float = 0.0, after: float = 9.0, **treatment: Any) -> Probe:
     """A green probe, unless told otherwise; `before` and `after` count kernels::prenorm_cpu."""
     counter = "op:kernels::prenorm_cpu"
-    control = ArmProbe("control", "ok", (1.0,), (1.0,), counters={counter: before} if before else {})
-    other = ArmProbe("treatment", "ok", (1.0,), (1.0,), counters={counter: after} if after else {})
+    control = ArmProbe("control", "ok", (3.0, 2.9), (1.0, 0.9), SHA256, {counter: before} if before else {})
+    other = ArmProbe("treatment", "ok", (3.0, 2.9), (1.0, 0.9), SHA256, {counter: after} if after else {})
     return Probe((control, replace(other, **treatment)), parity)
 
 
@@ -118,7 +138,8 @@ def blocks(arm: str, times: Sequence[float], first: Sequence[bool], clock: str =
         position = 2 * pair + (0 if first[pair] else 1)
         wall = seconds if clock == "wall" else 1.0
         cpu = seconds if clock == "cpu" else 0.98 * seconds
-        made.append(Block(arm, position, pair, 1, 100, wall, cpu, None, 0))
+        turn = wall + 0.001
+        made.append(Block(arm, position, pair, 1, 100, wall, cpu, None, 0, 0.0005, 2.5 - 0.01 * pair, 0.8, turn))
     return made
 
 
@@ -133,6 +154,12 @@ def trial(arm: str, **changes: Any) -> Trial:
         memory=Memory(400 * MIB, process_peak_bytes=600 * MIB, limit_bytes=8192 * MIB),
         fingerprint={"torch": "2.13.0", "device": "cpu"},
         facts={"threads": 1},
+        loss=2.5,
+        gradient_norm=0.8,
+        restart_loss=3.0,
+        restart_gradient_norm=1.0,
+        restart_sha256=SHA256,
+        weighed_loss=2.7,
     )
     return replace(made, **changes)
 
@@ -188,6 +215,11 @@ def evidence(
     return Evidence(plan, of or probe(), (*made, *rounds))
 
 
+def with_blocks(one: Round, arm: str, **fields: Any) -> Round:
+    """The round with these fields in every block of `arm`."""
+    return replace(one, blocks=tuple(replace(b, **fields) if b.arm == arm else b for b in one.blocks))
+
+
 def with_protocol(plan: Plan, **changes: Any) -> Plan:
     return replace(plan, protocol=replace(plan.protocol, **changes))
 
@@ -200,7 +232,7 @@ def with_clock(one: Round, clock: str, control: Sequence[float], treatment: Sequ
     """The round with these times on `clock` and the others left alone."""
     times = {"control": control, "treatment": treatment}
     rows = tuple(replace(block, **{f"{clock}_seconds": times[block.arm][block.pair]}) for block in one.blocks)
-    return replace(one, blocks=rows)
+    return replace(one, blocks=tuple(replace(block, turn_seconds=block.wall_seconds + 0.001) for block in rows))
 
 
 FAST = (1.10, 1.11, 1.10, 1.09)

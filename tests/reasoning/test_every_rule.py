@@ -32,6 +32,7 @@ from tests.reasoning.made import (
     made_round,
     probe,
     ratio_round,
+    with_blocks,
     with_clock,
     with_hypothesis,
     with_protocol,
@@ -70,8 +71,26 @@ def stalls(stage: str = "screen", count: int = 4) -> list:
     return [made_round((1.1,) * 5, (1.0,) * 4 + (7.0,), stage=stage, index=index) for index in range(count)]
 
 
+def with_each(screen: list, arm: str, **fields) -> Evidence:
+    """Screening rounds with these fields in every block of `arm`."""
+    return evidence(rounds=[with_blocks(one, arm, **fields) for one in screen])
+
+
+def many(ratio: float = 1.1, pairs: int = 8) -> list:
+    """One round of enough pairs for a test of ranks."""
+    return [made_round((ratio,) * pairs, (1.0,) * pairs)]
+
+
+HUGE = (1.60, 1.61, 1.60, 1.59)
+
+
 def invalid(count: int, stage: str = "screen") -> list:
     return [ratio_round(1.1, stage=stage, index=100 + index, surroundings=STOLEN) for index in range(count)]
+
+
+def again(ratios: tuple[float, ...]) -> list:
+    """The rounds of a second confirmation."""
+    return [ratio_round(ratio, stage="reconfirm", index=index) for index, ratio in enumerate(ratios)]
 
 
 # rule, verdict (or the stage needed), reason (or the rounds needed), evidence
@@ -133,6 +152,16 @@ CASES: list[tuple[str, str, str | int, Callable[[], Evidence]]] = [
         )
     ],
     ("engaged", "invalid", "not_engaged", lambda: evidence(plan=expects("appears", "kernel:prenorm"))),
+    ("same_tokens", "invalid", "tokens", lambda: with_each(many(), "treatment", tokens=200)),
+    ("background_work", "invalid", "background_work", lambda: with_each(many(), "control", idle_cpu_seconds=0.013)),
+    ("background_work", "invalid", "background_work", lambda: with_each(many(), "treatment", idle_cpu_seconds=0.011)),
+    ("own_clock", "invalid", "own_clock", lambda: with_each(many(), "treatment", turn_seconds=1.03)),
+    ("last_step", "invalid", "last_step", lambda: with_each(many(), "treatment", loss=2.56)),
+    ("last_step", "invalid", "last_step", lambda: with_each(many(), "treatment", gradient_norm=0.91)),
+    ("last_step", "invalid", "last_step", lambda: evidence(FAST, treatment_trial={"unmoved": ("blocks.0.bias",)})),
+    ("restarted", "invalid", "restarted", lambda: evidence(FAST, treatment_trial={"restart_sha256": "b" * 64})),
+    ("restarted", "invalid", "restarted", lambda: evidence(FAST, control_trial={"restart_loss": 3.0000002})),
+    ("restarted", "invalid", "restarted", lambda: evidence(FAST, treatment_trial={"weighed_loss": 3.0})),
     ("disturbed", "invalid", "steal", lambda: evidence(SAME[:2], rounds=invalid(4))),
     ("disturbed", "invalid", "steal", lambda: evidence(FAST, FAST[:1], rounds=invalid(2, "confirm"))),
     ("rounds", "screen", 4, lambda: evidence()),
@@ -150,6 +179,9 @@ CASES: list[tuple[str, str, str | int, Callable[[], Evidence]]] = [
     ("accept", "confirm", 4, lambda: evidence(FAST)),
     ("accept", "accept", "faster", lambda: evidence(FAST, FAST)),
     ("accept", "inconclusive", "unconfirmed", lambda: evidence(FAST, SAME)),
+    ("accept", "reconfirm", 4, lambda: evidence(HUGE, HUGE)),
+    ("accept", "accept", "faster", lambda: evidence(HUGE, HUGE, rounds=again(HUGE))),
+    ("accept", "inconclusive", "unconfirmed", lambda: evidence(HUGE, HUGE, rounds=again(SAME))),
     ("accept", "inconclusive", "tail", lambda: evidence(rounds=stalls())),
     ("accept", "inconclusive", "tail", lambda: evidence(FAST, rounds=stalls("confirm"))),
     ("memory_saved", "confirm", 4, lambda: evidence(SAME, **memory(400, 300))),

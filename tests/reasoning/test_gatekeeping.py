@@ -9,8 +9,9 @@ import pytest
 
 from campaign import verdicts
 from campaign.effects import detectable_sds
-from campaign.records import Arm, ExpectedChange, Memory, Need, ParityClaim, ParityMeasure, Surroundings
+from campaign.records import Arm, ArmParity, ExpectedChange, Memory, Need, ParityClaim, ParityMeasure, Surroundings
 from tests.reasoning.made import (
+    EXACT,
     FAST,
     MIB,
     NULL,
@@ -69,14 +70,15 @@ def test_equal_to_the_bit_is_within_every_class() -> None:
 
 
 def test_rounding_leaves_room_for_rounding_where_control_is_the_reference_itself() -> None:
-    near = ParityMeasure(False, 1e-6, control_distance=0.0, treatment_distance=2e-7, exact_distance=2e-7)
+    itself = ArmParity((0.0, 0.0), (0.0, 0.0))
+    near = replace(PARITY, control_distance=0.0, treatment_distance=2e-7, control=itself, treatment=EXACT)
     assert verdicts.judge(evidence(of=probe(near))) == Need("screen", 4)
     assert judged(of=probe(replace(near, treatment_distance=1.1e-4))).reason == "parity"
 
 
 def test_precision_may_move_by_its_factor_and_no_further() -> None:
     plan = with_hypothesis(PLAN, parity=ParityClaim("precision", factor=1.25))
-    at = ParityMeasure(False, 0.1, control_distance=0.04, treatment_distance=0.05)
+    at = replace(PARITY, control_distance=0.04, treatment_distance=0.05, exact_distance=None, exact=None)
     assert verdicts.judge(evidence(plan=plan, of=probe(at))) == Need("screen", 4)
     found = judged(plan=plan, of=probe(replace(at, treatment_distance=0.0501)))
     assert found.reason == "parity" and "0.0501" in found.sentence and "0.05" in found.sentence

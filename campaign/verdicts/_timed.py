@@ -1,0 +1,24 @@
+"""What the timed steps of a round computed, block by block, and whether the two arms can be compared by it."""
+
+from __future__ import annotations
+
+from campaign.records import Block, Round
+
+
+def comparable(one: Round) -> bool:
+    """Whether both arms have taken equally many steps on as many tokens, and said what came out."""
+    blocks = [blocks_of(one, arm) for arm in ("control", "treatment")]
+    if any(block.loss is None or block.gradient_norm is None for both in blocks for block in both):
+        return False
+    sizes = [[(block.steps, block.tokens) for block in both] for both in blocks]
+    return sizes[0] == sizes[1] and steps_taken(one, "control") == steps_taken(one, "treatment")
+
+
+def steps_taken(one: Round, arm: str) -> int:
+    """Warm-up and timed steps of `arm`, when its last block ended."""
+    return len(one.trial(arm).warmup_seconds) + sum(block.steps for block in blocks_of(one, arm))
+
+
+def blocks_of(one: Round, arm: str) -> list[Block]:
+    """The arm's blocks in the order of the pairs, which is that of its own steps."""
+    return sorted((block for block in one.blocks if block.arm == arm), key=lambda block: block.pair)

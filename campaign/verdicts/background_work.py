@@ -1,0 +1,70 @@
+"""An arm computes only while it is timed. What it computes between its blocks, in a thread, a child process, its
+`synchronize`, a finalizer or when somebody asks for the result, is work that no clock saw: invalid, `background_work`.
+
+CPU time is compared, of the process and its descendants, which a busy machine does not change. In each valid round, for
+each arm, the CPU time between its blocks may be 1 % of that inside them, and beside it in each block 1 ms for our own
+hand-over and garbage collection (0.46 to 0.61 ms was measured) and 30 ms for each further thread, since OpenMP's
+workers spin on when a parallel region has ended (3 to 13 ms was measured). Treatment's may also not exceed control's by
+more than 1 % of that inside its blocks and 0.1 ms a block: both arms pay the same hand-over.
+"""
+
+from __future__ import annotations
+
+from campaign import units
+from campaign.records import INVALID, Block, Round, Verdict
+from campaign.stability import threads
+from campaign.verdicts._case import Case
+from campaign.verdicts._timed import blocks_of
+
+ORDER = 52
+SHARE = 0.01
+HANDOVER_SECONDS = 1e-3
+SPIN_SECONDS = 0.030
+UNEQUAL_HANDOVER_SECONDS = 1e-4
+
+
+def rule(case: Case) -> Verdict | None:
+    if case.plan.rules < 2:
+        return None
+    for one in case.sorted.valid():
+        said = _of_round(one)
+        if said:
+            return case.verdict(
+                INVALID,
+                "background_work",
+                f"round {one.id}: {said}",
+                "let `step` and `synchronize` end only when the step's work is done, and let nothing run between steps"
+                " (threads, child processes, prefetching, finalizers)",
+            )
+    return None
+
+
+def _of_round(one: Round) -> str:
+    idle, inside, count = {}, {}, {}
+    for trial in one.trials:
+        blocks = blocks_of(one, trial.arm)
+        idle[trial.arm] = sum(map(_idle, blocks))
+        inside[trial.arm] = sum(block.cpu_seconds for block in blocks)
+        count[trial.arm] = len(blocks)
+        spin = SPIN_SECONDS * (threads(trial) - 1)
+        limit = SHARE * inside[trial.arm] + (HANDOVER_SECONDS + spin) * len(blocks)
+        if idle[trial.arm] > limit:
+            return _said(trial.arm, idle[trial.arm], inside[trial.arm], len(blocks), limit)
+    more = idle["treatment"] - idle["control"]
+    spin = SPIN_SECONDS * max(threads(trial) - 1 for trial in one.trials)
+    limit = SHARE * inside["treatment"] + (UNEQUAL_HANDOVER_SECONDS + spin) * count["treatment"]
+    if more > limit:
+        said = _said("treatment", idle["treatment"], inside["treatment"], count["treatment"], idle["control"] + limit)
+        return f"{said}, control's {units.seconds(idle['control'])} among it"
+    return ""
+
+
+def _idle(block: Block) -> float:
+    return block.idle_cpu_seconds or 0.0
+
+
+def _said(arm: str, idle: float, inside: float, blocks: int, limit: float) -> str:
+    return (
+        f"{arm} used {units.seconds(idle)} of CPU time between its {blocks} blocks, which took"
+        f" {units.seconds(inside)}; the limit is {units.seconds(limit)}"
+    )
