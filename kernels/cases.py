@@ -30,8 +30,8 @@ class Case:
     """One set of inputs of a kernel.
 
     `shapes` names the tensor arguments in order, `options` the rest. `implementations` lists those that take these
-    dtypes. Without `gradients` the kernel is not differentiable. `dtypes` overrides `dtype` by argument. Values are normal, times `scale`, from a generator seeded by the
-    name of the case, so that they are the same on every machine.
+    dtypes. Without `gradients` the kernel is not differentiable. `dtypes` overrides `dtype` by argument. Values are
+    normal, times `scale`, from a generator seeded by the name of the case, so that they are the same on every machine.
     """
 
     name: str

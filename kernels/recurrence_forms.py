@@ -206,7 +206,7 @@ def _case(
 
 
 CASES: tuple[Case, ...] = (
-    _case("even", 1, 32, 2, 16, 32, 16),
+    _case("even", 1, 16, 2, 16, 32, 8),
     _case("odd", 2, 37, 3, 5, 7, 8),
     _case("wide", 1, 40, 1, 33, 65, 20),
     _case("chunk_of_one", 1, 5, 2, 4, 8, 1),
@@ -220,8 +220,8 @@ CASES: tuple[Case, ...] = (
     _case("nothing_forgotten", 1, 24, 2, 8, 16, 8, decay=0.0),
     _case("almost_nothing_forgotten", 1, 40, 2, 8, 16, 8, decay=1e-5),
     _case("almost_nothing_kept", 1, 40, 2, 8, 16, 8, decay=30.0),
-    _case("strided", 2, 21, 2, 6, 10, 8, layout="strided"),
-    _case("transposed", 2, 21, 2, 6, 10, 8, layout="transposed"),
-    _case("expanded", 2, 21, 2, 6, 10, 8, layout="expanded"),
+    _case("strided", 2, 11, 2, 6, 10, 4, layout="strided"),
+    _case("transposed", 2, 11, 2, 6, 10, 4, layout="transposed"),
+    _case("expanded", 2, 11, 2, 6, 10, 4, layout="expanded"),
     _case("bfloat16", 2, 37, 2, 17, 40, 16, dtype=torch.bfloat16),
 )

@@ -88,8 +88,9 @@ def read_line(argv: Sequence[str]) -> Line:
 def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
     """Every job that the command line asks for, composed by Hydra and checked; none was started.
 
-    A sweep (-m) gives one job each, A/A nulls first, because the floor that they measure serves the rest, else in
-    Hydra's order. An empty list: Hydra showed help or the config instead, as asked.
+    A sweep (-m) gives one job each: A/A nulls first, because the floor that they measure serves the rest; what
+    compiles in each fresh process last, because once accepted it does so in every later round; else in Hydra's
+    order. An empty list: Hydra showed help or the config instead, as asked.
     Raises BadInput or UnknownName.
     """
     line = read_line(argv)
@@ -123,7 +124,7 @@ def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
             if left.code:
                 raise BadInput("the command line is not understood", remedy="campaign --help") from left
     found = [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
-    return sorted(found, key=lambda job: not job.hypothesis.null)
+    return sorted(found, key=lambda job: (not job.hypothesis.null, "torch_compile" in job.hypothesis.needs))
 
 
 def _listed(text: str) -> list[object]:

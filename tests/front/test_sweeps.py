@@ -12,14 +12,16 @@ from campaign.errors import BadInput, LeaseHeld, TrackingFailed, UnknownName
 from tests.report import written
 
 
-def test_sweep_gives_one_checked_job_each_in_order_after_the_nulls(project):
-    found = jobs(project, ["-m", "hypothesis=prenorm_fusion,aa_null,compile", "protocol.pairs=20"])
-    names = ["aa_null", "prenorm_fusion", "compile"]
+def test_sweep_gives_one_checked_job_each_nulls_first_and_what_compiles_in_each_process_last(project):
+    listed = "hypothesis=compile,prenorm_fusion,aa_null,cached_quantized_weights"
+    found = jobs(project, ["-m", listed, "protocol.pairs=20"])
+    names = ["aa_null", "prenorm_fusion", "cached_quantized_weights", "compile"]
     assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [(name, 20) for name in names]
 
 
 def test_sweep_over_every_hypothesis_by_glob(project):
     names = sorted(path.stem for path in (project / "conf/hypothesis").glob("*.yaml"))
+    names.append(names.pop(names.index("compile")))
     assert [job.hypothesis.name for job in jobs(project, ["-m", "hypothesis=glob(*)"])] == names
 
 
