@@ -148,7 +148,14 @@ def _backward_of(variant: str) -> Backward:
     ) -> Gradients:
         if not _fits(q, k, v, log_decay, chunk):
             _ACCEPTS.check(q, k, v, log_decay, chunk)
-        _ACCEPTS.check_backward(grad_o, q, v, states, chunk)
+        if not (
+            grad_o.dtype is states.dtype is _FLOAT32
+            and grad_o.is_cpu
+            and states.is_cpu
+            and grad_o.shape == v.shape
+            and states.shape == states_shape(q, v, chunk)
+        ):
+            _ACCEPTS.check_backward(grad_o, q, v, states, chunk)
         if registers:
             _ACCEPTS.check_registers(registers)
         grad_o, q, k, v, states = _rows(grad_o), _rows(q), _rows(k), _rows(v), states.contiguous()

@@ -184,7 +184,7 @@ def _load_recurrence(part: str, cap: int, shapes: Mapping[str, Any]) -> tuple[An
     # The listed tile is the widest that this variant takes; one that holds all of V has no parts to add in float32.
     values = min(block(value_width), entry.constants["BV"])
     if part == "backward_live_state" and values == block(value_width):
-        entry = listed["backward_fused"]
+        entry = replace(listed["backward_fused"], warps=entry.warps)
     constants = {**entry.constants, "BC": block(chunk), "BK": block(key_width), "BV": values}
     entry = replace(entry, constants=constants, options={"maxnreg": cap} if cap else {})
     whole = all(size % 16 == 0 for size in (key_width, value_width, chunk))

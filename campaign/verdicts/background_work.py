@@ -5,7 +5,7 @@ CPU time is compared, of the process and its descendants, which a busy machine d
 each arm, the CPU time between its blocks may be 1 % of that inside them, and beside it in each block 1 ms for our own
 hand-over and garbage collection (0.46 to 0.61 ms was measured) and 30 ms for each further thread, since OpenMP's
 workers spin on when a parallel region has ended (3 to 13 ms was measured). Treatment's may also not exceed control's by
-more than 1 % of that inside its blocks and 0.1 ms a block: both arms pay the same hand-over. Either limit has 3 ms a
+more than 1 % of that inside its blocks and 0.1 ms a block: both arms pay the same hand-over. Either limit has 1.5 ms a
 round besides, for single blocks that take a millisecond more on a busy machine (1.3 ms was the longest seen).
 """
 
@@ -22,7 +22,7 @@ SHARE = 0.01
 HANDOVER_SECONDS = 1e-3
 SPIN_SECONDS = 0.030
 UNEQUAL_HANDOVER_SECONDS = 1e-4
-ONCE_SECONDS = 3e-3
+ONCE_SECONDS = 1.5e-3
 
 
 def rule(case: Case) -> Verdict | None:

@@ -93,7 +93,9 @@ def test_results_kept_from_before_are_told_by_a_restart(decide):
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_work_done_where_no_clock_looks_is_told(decide, name):
     pairs = 32 if name in ("forked", "orphaned") else 8  # a child's clock has ticks of 10 ms
-    found = decide(cheat(name), f"protocol.pairs={pairs}")
+    # Steps of several ms: what the gates let pass beside a block is for the hand-over, not for the step.
+    larger = ("workload.width=128", "workload.hidden=256", "workload.rows=64")
+    found = decide(cheat(name), f"protocol.pairs={pairs}", *larger)
     assert found.verdict == "invalid"
     assert found.reason in ("background_work", "own_clock"), "CPU time and the parent's clock both see most of these"
 
