@@ -1,7 +1,8 @@
 """The error of every implementation of a kernel family over its cases, against its own reference in float64.
 
-An error is given as a share of what the case allows: |got - want| / (absolute + relative * |want|), largest over all
-elements, outputs and gradients apart. Above 1 the family is red.
+An error is given as a share of what the case allows: |got - want| / (absolute + relative * |want|), the largest over
+all elements and cases; 0 where both are equal. There is one share for the outputs and one for the gradient of each
+input. Above 1 (or NaN) the family is red.
 """
 
 from __future__ import annotations
@@ -16,48 +17,63 @@ from torch import Tensor
 from kernels.cases import Case, Tolerance
 from kernels.errors import Unavailable
 
+Shares = dict[str, float]
 
-def error_rows(family: str, module_name: str) -> list[dict[str, Any]]:
-    """One row an implementation that runs on this machine's CPU."""
+
+def error_rows(family: str, module_name: str, device: str) -> list[dict[str, Any]]:
+    """One row for each implementation that runs on `device`."""
     module = importlib.import_module(module_name)
     rows = []
     for name, function in module.IMPLEMENTATIONS.items():
-        if name == "reference" or "cpu" not in module.DEVICES[name]:
+        if name == "reference" or device not in module.DEVICES[name]:
             continue
+        shares: Shares = {}
         cases = [case for case in module.CASES if name in case.implementations]
         try:
-            shares = [case_errors(function, module.reference, case) for case in cases]
+            for case in cases:
+                _keep_largest(shares, case_shares(function, module.reference, case, device))
+                if hasattr(module, "BACKWARDS"):
+                    _keep_largest(shares, backward_shares(module, name, case, device))
         except Unavailable as lacking:
             raise SystemExit(f"{family} {name}: {lacking}") from lacking
-        outputs = max(one for one, _ in shares)
-        gradients = [one for _, one in shares if one is not None]
-        worst = max(gradients) if gradients else None
-        rows.append(
-            {
-                "family": family,
-                "implementation": name,
-                "cases": len(cases),
-                "outputs": outputs,
-                "gradients": worst,
-                # Written so that NaN is red.
-                "green": outputs <= 1 and (worst is None or worst <= 1),
-            }
-        )
+        # Written so that NaN is red.
+        green = all(share <= 1 for share in shares.values())
+        rows.append({"family": family, "implementation": name, "cases": len(cases), "shares": shares, "green": green})
     return rows
 
 
-def case_errors(function: Callable[..., Any], reference: Callable[..., Any], case: Case) -> tuple[float, float | None]:
-    """(largest share of outputs, largest share of gradients or None where there are none)."""
-    inputs = case.inputs("cpu")
+def _keep_largest(into: Shares, found: Shares) -> None:
+    for name, share in found.items():
+        if not into.get(name, -1.0) >= share:
+            into[name] = share
+
+
+def case_shares(function: Callable[..., Any], reference: Callable[..., Any], case: Case, device: str) -> Shares:
+    """The largest share of the outputs, and of each input's gradient where the kernel is differentiable."""
+    inputs = case.inputs(device)
     got, got_gradients = _run(function, case, inputs)
-    exact = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
-    want, want_gradients = _run(reference, case, exact)
-    outputs = max(_share(one, two, case.outputs) for one, two in zip(got, want, strict=True))
-    if case.gradients is None:
-        return outputs, None
-    return outputs, max(
-        _share(one, two, case.gradients) for one, two in zip(got_gradients, want_gradients, strict=True)
-    )
+    want, want_gradients = _run(reference, case, _exact(inputs))
+    found = {"outputs": max(_share(one, two, case.outputs) for one, two in zip(got, want, strict=True))}
+    if case.gradients is not None:
+        for name, one, two in zip(inputs, got_gradients, want_gradients, strict=True):
+            found[name] = _share(one, two, case.gradients)
+    return found
+
+
+def backward_shares(module: Any, name: str, case: Case, device: str) -> Shares:
+    """The same for a family whose backward pass is an op of its own, (dy, *inputs) to a gradient of each input."""
+    inputs = case.inputs(device)
+    like = next(iter(inputs.values()))
+    dy = torch.randn(like.shape, generator=torch.Generator().manual_seed(3)).to(like.device, like.dtype)
+    got = module.BACKWARDS[name](dy, *inputs.values())
+    want = module.BACKWARDS["reference"](dy.double(), *_exact(inputs).values())
+    allowed = module.BACKWARD_TOLERANCES[like.dtype]
+    scaled = Tolerance(allowed.relative, allowed.absolute * max(case.scale, 1.0), allowed.reason)
+    return {one: _share(g, w, scaled) for one, g, w in zip(inputs, got, want, strict=True)}
+
+
+def _exact(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
 
 
 def _run(function: Callable[..., Any], case: Case, inputs: dict[str, Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -69,7 +85,7 @@ def _run(function: Callable[..., Any], case: Case, inputs: dict[str, Tensor]) ->
     if case.gradients is None:
         return outputs, []
     generator = torch.Generator().manual_seed(3)
-    cotangents = [torch.randn(one.shape, generator=generator).to(one.dtype) for one in outputs]
+    cotangents = [torch.randn(one.shape, generator=generator).to(one.device, one.dtype) for one in outputs]
     found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True)
     gradients = [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found, strict=True)]
     return [one.detach() for one in outputs], gradients
@@ -78,5 +94,8 @@ def _run(function: Callable[..., Any], case: Case, inputs: dict[str, Tensor]) ->
 def _share(got: Tensor, want: Tensor, tolerance: Tolerance) -> float:
     if got.numel() == 0:
         return 0.0
-    apart = (got.double() - want.double()).abs()
-    return float((apart / (tolerance.absolute + tolerance.relative * want.double().abs())).max())
+    got, want = got.double(), want.double()
+    allowed = tolerance.absolute + tolerance.relative * want.abs()
+    # A kernel that must be exact allows nothing: 0 / 0 is no error.
+    shares = torch.where(got == want, torch.zeros_like(want), (got - want).abs() / allowed)
+    return float(shares.max()) if not shares.isnan().any() else float("nan")

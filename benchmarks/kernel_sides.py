@@ -1,9 +1,10 @@
-"""What `benchmarks/kernels.py` compares: for each kernel family, its sizes and the callables of each side.
+"""What `benchmarks/kernels.py` compares: for each kernel family, its sizes and the sides of each contest.
 
 A side is one forward pass and, where the kernel has one, its backward pass, on inputs that were made before. The first
-size of a family is that of the `reference_cpu` workload, the second has ten times the rows or tokens.
+size of a family is that of the `reference_cpu` workload, the second has ten times the rows or tokens. On CUDA both are
+those of `reference_1b`, one and a quarter of a microbatch.
 
-Shapes: N rows, D width, R rows and C columns of an operand, B sequences, T tokens, H heads, K key width, V value width.
+Shapes: R rows, C columns, T tokens, H heads, K key width, V value width.
 """
 
 from __future__ import annotations
@@ -17,22 +18,29 @@ from torch import Tensor
 from kernels import gated, prenorm, quantize, recurrence_forms
 
 Run = Callable[[], object]
+Makers = Mapping[str, Callable[[], Run]]
+OURS = {"cpu": "cpu", "cuda": "triton"}
 
 
 @dataclass(frozen=True)
 class Contest:
-    """One family at one size. `ours` is the name of our side; `bytes_moved` is what it must read and write at least, in
-    bytes, 0 where memory is not what limits it."""
+    """One family at one size. `sides` makes each side when it is called: ours, `eager`, `torch.compile`.
+
+    `aims` are the ratios to ours that are wanted, by side; `bytes_moved` is what a call must read and write at least.
+    """
 
     family: str
     size: str
-    ours: str
-    sides: Mapping[str, Run]
+    sides: Makers
+    aims: Mapping[str, float]
     bytes_moved: int = 0
 
 
-def _normal(*shape: int, seed: int, scale: float = 1.0) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * scale
+_BETTER = {"eager": 1.0, "torch.compile": 1.0}
+
+
+def _normal(*shape: int, seed: int, device: str, scale: float = 1.0) -> Tensor:
+    return (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * scale).to(device)
 
 
 def _both_ways(function: Callable[..., Tensor | tuple[Tensor, ...]], *inputs: Tensor) -> Run:
@@ -43,12 +51,8 @@ def _both_ways(function: Callable[..., Tensor | tuple[Tensor, ...]], *inputs: Te
         returned = function(*leaves)
         return [returned] if isinstance(returned, Tensor) else list(returned)
 
-    cotangents = [_normal(*one.shape, seed=9) for one in outputs()]
-
-    def run() -> object:
-        return torch.autograd.grad(outputs(), leaves, cotangents)
-
-    return run
+    cotangents = [_normal(*one.shape, seed=9, device=one.device.type) for one in outputs()]
+    return lambda: torch.autograd.grad(outputs(), leaves, cotangents)
 
 
 def _forward(function: Callable[..., object], *inputs: Tensor) -> Run:
@@ -59,75 +63,83 @@ def _forward(function: Callable[..., object], *inputs: Tensor) -> Run:
     return run
 
 
-def prenorm_contest(rows: int, width: int) -> Contest:
-    inputs = _normal(rows, width, seed=1), _normal(rows, width, seed=2), _normal(width, seed=3)
+def prenorm_contest(rows: int, width: int, device: str) -> Contest:
+    """Residual add and RMSNorm, forward and backward."""
+    inputs = [_normal(*shape, seed=seed, device=device) for seed, shape in enumerate([(rows, width)] * 2 + [(width,)])]
 
-    def with_eps(function: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
-        return lambda x, residual, weight: function(x, residual, weight, 1e-6)
+    def side(function: Callable[..., tuple[Tensor, ...]]) -> Run:
+        return _both_ways(lambda x, residual, weight: function(x, residual, weight, 1e-6), *inputs)
 
-    compiled = torch.compile(prenorm.reference, dynamic=False)
-    sides = {
-        "cpu": _both_ways(with_eps(prenorm.cpu), *inputs),
-        "eager": _both_ways(with_eps(prenorm.reference), *inputs),
-        "torch.compile": _both_ways(with_eps(compiled), *inputs),
+    sides: Makers = {
+        "ours": lambda: side(prenorm.IMPLEMENTATIONS[OURS[device]]),
+        "eager": lambda: side(prenorm.reference),
+        "torch.compile": lambda: side(torch.compile(prenorm.reference, dynamic=False)),
     }
     # 16 bytes an element forward and 16 backward: the table in kernels/prenorm.py
-    return Contest("prenorm", f"{rows} x {width}", "cpu", sides, 32 * rows * width)
+    aims = {"eager": 2.0, "torch.compile": 1.0}
+    return Contest("prenorm", f"{rows} x {width}", sides, aims, 32 * rows * width)
 
 
-def quantize_contest(rows: int, columns: int, scaling: str) -> Contest:
-    x_RC = _normal(rows, columns, seed=4)
+def quantize_contest(rows: int, columns: int, scaling: str, device: str) -> Contest:
+    """fp8 e4m3, emulated on a CPU."""
+    x_RC = _normal(rows, columns, seed=4, device=device)
 
-    def of(function: Callable[..., object]) -> Callable[..., object]:
-        return lambda x: function(x, "fp8_e4m3", scaling, True)
+    def of(name: str) -> Callable[[Tensor], object]:
+        function = quantize.IMPLEMENTATIONS[name]
+        return lambda x: function(x, "fp8_e4m3", scaling, device == "cpu")
 
-    eager = of(quantize.IMPLEMENTATIONS["reference"])
-    sides = {
-        "cpu": _forward(of(quantize.IMPLEMENTATIONS["cpu"]), x_RC),
-        "eager": _forward(eager, x_RC),
-        "torch.compile": _forward(torch.compile(eager, dynamic=False), x_RC),
+    sides: Makers = {
+        "ours": lambda: _forward(of(OURS[device]), x_RC),
+        "eager": lambda: _forward(of("reference"), x_RC),
+        "torch.compile": lambda: _forward(torch.compile(of("reference"), dynamic=False), x_RC),
     }
-    # x read for the largest value; read again and written rounded. A row stays in cache in between.
-    passes = 12 if scaling == "tensor" else 8
-    return Contest(f"quantize per {scaling}", f"{rows} x {columns}", "cpu", sides, passes * rows * columns)
+    # x is read for the largest value, read again and written rounded; a row stays in cache in between.
+    read, written = (8 if scaling == "tensor" else 4), (4 if device == "cpu" else 1)
+    moved = (read + written) * rows * columns
+    return Contest(f"quantize per {scaling}", f"{rows} x {columns}", sides, _BETTER, moved)
 
 
-def gated_contest(rows: int, columns: int) -> Contest:
-    gate, up, dy = (_normal(rows, columns, seed=seed) for seed in (5, 6, 7))
+def gated_contest(rows: int, columns: int, device: str) -> Contest:
+    """silu(gate) * up quantized per row, and its backward pass."""
+    gate, up, dy = (_normal(rows, columns, seed=seed, device=device) for seed in (5, 6, 7))
 
-    def of(name: str) -> Callable[..., object]:
-        forward = gated.IMPLEMENTATIONS[name]
-        return lambda gate, up: forward(gate, up, "fp8_e4m3", "tensor", True)
+    def of(name: str) -> Callable[[Tensor, Tensor], object]:
+        function = gated.IMPLEMENTATIONS[name]
+        return lambda gate, up: function(gate, up, "fp8_e4m3", "row", device == "cpu")
 
-    def with_backward(forward: Callable[..., object], backward: Callable[..., object]) -> Run:
+    def side(forward: Callable[..., object], backward: Callable[..., object]) -> Run:
         def run() -> object:
             with torch.no_grad():
                 return forward(gate, up), backward(dy, gate, up)
 
         return run
 
-    eager, eager_backward = of("reference"), gated.BACKWARDS["reference"]
-    sides = {
-        "cpu": with_backward(of("cpu"), gated.BACKWARDS["cpu"]),
-        "eager": with_backward(eager, eager_backward),
-        "torch.compile": with_backward(
-            torch.compile(eager, dynamic=False), torch.compile(eager_backward, dynamic=False)
-        ),
+    def compiled() -> Run:
+        backward = torch.compile(gated.BACKWARDS["reference"], dynamic=False)
+        return side(torch.compile(of("reference"), dynamic=False), backward)
+
+    sides: Makers = {
+        "ours": lambda: side(of(OURS[device]), gated.BACKWARDS[OURS[device]]),
+        "eager": lambda: side(of("reference"), gated.BACKWARDS["reference"]),
+        "torch.compile": compiled,
     }
-    # gate and up read, the product written, read again and written rounded; backward three read and two written
-    return Contest("gated quantize", f"{rows} x {columns}", "cpu", sides, (20 + 20) * rows * columns)
+    # gate and up read and the payload written; backward three read and two written
+    moved = (8 + (4 if device == "cpu" else 1) + 20) * rows * columns
+    return Contest("gated quantize per row", f"{rows} x {columns}", sides, _BETTER, moved)
 
 
-def recurrence_inputs(tokens: int, heads: int = 3, keys: int = 16, values: int = 32) -> tuple[Tensor, ...]:
-    """(q_BTHK, k_BTHK, v_BTHV, log_decay_BTH) of one sequence."""
-    q, k = (_normal(1, tokens, heads, keys, seed=seed, scale=keys**-0.5) for seed in (1, 2))
-    v = _normal(1, tokens, heads, values, seed=3)
-    return q, k, v, -torch.nn.functional.softplus(_normal(1, tokens, heads, seed=4) - 3)
+def recurrence_inputs(tokens: int, device: str) -> tuple[Tensor, ...]:
+    """(q_BTHK, k_BTHK, v_BTHV, log_decay_BTH): one sequence at the widths of the device's preset."""
+    heads, keys, values = (3, 16, 32) if device == "cpu" else (12, 64, 128)
+    q, k = (_normal(1, tokens, heads, keys, seed=seed, scale=keys**-0.5, device=device) for seed in (1, 2))
+    v = _normal(1, tokens, heads, values, seed=3, device=device)
+    return q, k, v, -torch.nn.functional.softplus(_normal(1, tokens, heads, seed=4, device=device) - 3)
 
 
-def recurrence_side(name: str, inputs: tuple[Tensor, ...], chunk: int = 32) -> Run:
-    """Forward and backward of one form; `compiled chunked` is torch.compile of the chunked one."""
+def recurrence_side(name: str, inputs: tuple[Tensor, ...]) -> Run:
+    """Forward and backward of one form; `torch.compile` is that of the chunked one."""
     function = recurrence_forms.IMPLEMENTATIONS["chunked" if name == "torch.compile" else name]
+    chunk = 32 if inputs[0].device.type == "cpu" else 64
 
     def call(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor) -> Tensor:
         return function(q, k, v, log_decay, chunk)
@@ -135,28 +147,38 @@ def recurrence_side(name: str, inputs: tuple[Tensor, ...], chunk: int = 32) -> R
     return _both_ways(torch.compile(call, dynamic=False) if name == "torch.compile" else call, *inputs)
 
 
-def recurrence_contest(tokens: int) -> Contest:
-    inputs = recurrence_inputs(tokens)
-    names = {"cpu": "cpu", "eager": "chunked", "torch.compile": "torch.compile"}
-    sides = {side: recurrence_side(name, inputs) for side, name in names.items()}
-    return Contest("recurrence", f"{tokens} tokens, 3 heads of 16 x 32", "cpu", sides)
+def recurrence_contest(tokens: int, device: str) -> Contest:
+    """The compiled form against the chunked one in plain torch."""
+    inputs = recurrence_inputs(tokens, device)
+    sides: Makers = {
+        "ours": lambda: recurrence_side(OURS[device], inputs),
+        "eager": lambda: recurrence_side("chunked", inputs),
+        "torch.compile": lambda: recurrence_side("torch.compile", inputs),
+    }
+    return Contest("recurrence", f"{tokens} tokens", sides, _BETTER)
 
 
-CONTESTS: dict[str, tuple[Callable[[], Contest], ...]] = {
-    "prenorm": (lambda: prenorm_contest(192, 96), lambda: prenorm_contest(1920, 96)),
-    "quantize": (
-        lambda: quantize_contest(272, 96, "tensor"),
-        lambda: quantize_contest(2720, 96, "tensor"),
-        lambda: quantize_contest(272, 96, "row"),
-        lambda: quantize_contest(2720, 96, "row"),
-    ),
-    "gated": (lambda: gated_contest(192, 272), lambda: gated_contest(1920, 272)),
-    "recurrence": (lambda: recurrence_contest(192), lambda: recurrence_contest(1920)),
-}
+def contests(family: str, device: str) -> list[Contest]:
+    """The family at the sizes that the module says."""
+    cpu = device == "cpu"
+    if family == "prenorm":
+        return [prenorm_contest(rows, 96 if cpu else 1536, device) for rows in ((192, 1920) if cpu else (4096, 16384))]
+    if family == "quantize":
+        sizes = ((272, 96), (2720, 96)) if cpu else ((4096, 1536), (16384, 1536))
+        return [quantize_contest(*size, scaling, device) for scaling in ("tensor", "row") for size in sizes]
+    if family == "gated":
+        sizes = ((192, 272), (1920, 272)) if cpu else ((4096, 5632), (16384, 5632))
+        return [gated_contest(*size, device) for size in sizes]
+    if family == "recurrence":
+        return [recurrence_contest(tokens, device) for tokens in ((192, 1920) if cpu else (4096, 16384))]
+    return []
 
-# Large enough that nothing stays in cache between two calls: 64 MiB a tensor.
-STREAMING: dict[str, Callable[[], Contest]] = {
-    "prenorm": lambda: prenorm_contest(16384, 1024),
-    "quantize": lambda: quantize_contest(16384, 1024, "row"),
-    "gated": lambda: gated_contest(16384, 1024),
-}
+
+def streaming(family: str, device: str) -> list[Contest]:
+    """The family at a size at which nothing stays in cache between two calls: 24 MiB a tensor on a CPU."""
+    rows, width = (6144, 1024) if device == "cpu" else (65536, 2048)
+    if family == "prenorm":
+        return [prenorm_contest(rows, width, device)]
+    if family == "quantize":
+        return [quantize_contest(rows, width, scaling, device) for scaling in ("tensor", "row")]
+    return [gated_contest(rows, width, device)] if family == "gated" else []

@@ -65,6 +65,7 @@ def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path], claim
 
     return ParityMeasure(
         bitwise=control.gradients_sha256 == treatment.gradients_sha256
+        and control.later_gradients_sha256 == treatment.later_gradients_sha256
         and control.losses == treatment.losses
         and control.gradient_norms == treatment.gradient_norms,
         loss_difference=_largest_difference(control.losses, treatment.losses),

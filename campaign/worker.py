@@ -141,6 +141,8 @@ class Worker:
         report = getattr(workload_class, "static", None)
         config = request["config"] if asked else self.config
         rows = [dict(row) for row in report(config)] if report else []
+        if not asked:
+            only_what_is_loaded(rows)
         return {"offered": report is not None, "rows": rows, "runs_on": "" if asked else self._architecture()}
 
     def _architecture(self) -> str:
@@ -161,6 +163,17 @@ def _workload_class(request: Mapping[str, Any]) -> Any:
     sys.path.insert(0, request["root"])
     module, _, name = request["target"].rpartition(".")
     return getattr(importlib.import_module(module), name)
+
+
+def only_what_is_loaded(rows: list[dict[str, Any]]) -> None:
+    """A row of an object that this process has not loaded says nothing of the steps that it ran."""
+    try:
+        loaded = Path("/proc/self/maps").read_text()
+    except OSError:
+        return  # no Linux: the rows stand as they were compiled
+    for row in rows:
+        if row.get("object") and row["object"] not in loaded:
+            row |= {"status": "unavailable", "reason": f"{row['object']} was compiled, but no step loaded it"}
 
 
 def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ never one.
 A row has the keys of `FIELDS`: `kernel` and `variant` name what was compiled; `target` is cpu, sm_90 or sm_100;
 `registers` are those of a thread (CPU: distinct vector registers used); `stack_bytes`, `spill_store_bytes` and
 `spill_load_bytes` are per thread, spills counted once each in the code; `shared_bytes` and `threads` are per block;
-`spill_instructions` is for the CPU only. A number that does not apply is None. `status` is ok, or unavailable with a
-`reason` and a `remedy`.
+`spill_instructions` and `object`, the file's name, are for the CPU only. What does not apply is None. `status` is ok,
+or unavailable with a `reason` and a `remedy`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NUMBERS = (
     "threads",
     "spill_instructions",
 )
-FIELDS = ("kernel", "target", "variant", *NUMBERS, "status", "reason", "remedy")
+FIELDS = ("kernel", "target", "variant", *NUMBERS, "object", "status", "reason", "remedy")
 
 _COMPILE_SECONDS = 300
 _OBJDUMP_SECONDS = 60
@@ -68,10 +68,11 @@ def rows_for(ops: Mapping[str, Any], device: str, shapes: Mapping[str, Any]) -> 
 def cpu_row(kernel: CpuKernel) -> Row:
     """The row of one kernel of a CPU object, which is built now unless it is in the cache."""
     try:
-        found = cpu_resources(kernel.build(), kernel.symbol)
+        built = kernel.build()
+        found = cpu_resources(built, kernel.symbol)
     except Unavailable as error:
         return _unavailable(kernel.name, "cpu", kernel.variant, error.reason, error.remedy)
-    return _row(kernel.name, "cpu", kernel.variant, **found)
+    return {**_row(kernel.name, "cpu", kernel.variant, **found), "object": built.name}
 
 
 def cpu_resources(built: Path, symbol: str) -> dict[str, int]:
@@ -239,7 +240,7 @@ def _read(reply: Mapping[str, Any]) -> dict[str, int]:
 
 def _row(kernel: str, target: str, variant: str, **numbers: int) -> Row:
     named = {"kernel": kernel, "target": target, "variant": variant}
-    return {**named, **dict.fromkeys(NUMBERS), **numbers, "status": "ok", "reason": "", "remedy": ""}
+    return {**named, **dict.fromkeys(NUMBERS), **numbers, "object": None, "status": "ok", "reason": "", "remedy": ""}
 
 
 def _unavailable(kernel: str, target: str, variant: str, reason: str, remedy: str) -> Row:

@@ -168,9 +168,8 @@ class ReferenceWorkload:
 
     @classmethod
     def reference(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        """`exact` with every op its reference, not compiled and run directly: nothing of what is judged is left.
-
-        A graph of the sequential recurrence would be huge besides.
+        """`exact` with every op its reference, not compiled, not captured: a graph of the sequential recurrence would
+        be huge. Checkpointing stays as the arm has it, since without it that recurrence would fit on no device.
         """
         result = cls.exact(config)
         result["ops"] = {

@@ -108,6 +108,7 @@ def _probed(process: TrialProcess, reply: Mapping[str, Any]) -> ArmProbe:
         losses=tuple(reply["losses"]),
         gradient_norms=tuple(reply["gradient_norms"]),
         gradients_sha256=reply["gradients_sha256"],
+        later_gradients_sha256=reply["later_gradients_sha256"],
         counters=reply["counters"],
         facts=reply["facts"],
         log=str(process.log),

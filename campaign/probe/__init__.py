@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def probe_workload(
     Losses, gradient norms and gradients come from steps that nothing watches, since a workload may run otherwise while
     a dispatch mode is active (kernels go through the dispatcher, torch.compile stands aside): what is compared is what
     will be timed. The first step's gradients go to `gradients_file` (npz; at most `GRADIENT_SAMPLE` evenly spaced
-    elements of each parameter, float64) and into one digest over every element.
+    elements of each parameter, float64) and into one digest over every element; those of the later steps go into
+    another digest.
 
     Operators are counted in one step after these, so that caches are seen as they are from step to step, and device
     kernels (CUDA) in one more; a workload that never imported torch has neither. `captured` holds the operators that
@@ -34,11 +36,14 @@ def probe_workload(
     many graphs torch.compile has built.
     """
     losses, norms = [], []
-    digest = ""
+    digest, later = "", hashlib.sha256()
     for _ in range(steps):
         workload.step()
         workload.synchronize()
-        digest = digest or _save_gradients(workload.gradients(), gradients_file)
+        if digest:
+            later.update(gradients_sha256(workload.gradients()).encode())
+        else:
+            digest = _save_gradients(workload.gradients(), gradients_file)
         last = workload.last_step()
         losses.append(float(last["loss"]))
         norms.append(float(last["gradient_norm"]))
@@ -56,6 +61,7 @@ def probe_workload(
         "losses": losses,
         "gradient_norms": norms,
         "gradients_sha256": digest,
+        "later_gradients_sha256": later.hexdigest(),
         "counters": counters,
         "facts": {**workload.facts(), "low_precision": workload.low_precision},
     }
@@ -102,7 +108,16 @@ def unmoved_parameters(workload: Any) -> list[str]:
 
 def _sample(parameter: Any) -> numpy.ndarray:
     flat = parameter.reshape(-1)
-    return _array(flat[:: max(1, -(-len(flat) // PARAMETER_SAMPLE))]).copy()
+    return _array(flat[:: _stride(parameter.shape, PARAMETER_SAMPLE)]).copy()
+
+
+def _stride(shape: Sequence[int], most: int) -> int:
+    """The distance of evenly spaced elements, at most about `most` of them. It shares no factor with a width, which
+    would look at the same few columns of every row."""
+    stride = max(1, -(-math.prod(shape) // most))
+    while any(math.gcd(stride, width) > 1 for width in shape[1:]):
+        stride += 1
+    return stride
 
 
 def gradients_sha256(gradients: Mapping[str, Any]) -> str:
@@ -117,9 +132,9 @@ def gradients_sha256(gradients: Mapping[str, Any]) -> str:
 def _save_gradients(gradients: Mapping[str, Any], path: Path) -> str:
     samples: dict[str, Any] = {}
     for name in sorted(gradients):
-        flat = _array(gradients[name]).reshape(-1)
-        stride = max(1, -(-flat.size // GRADIENT_SAMPLE))
-        samples[name] = flat[::stride].astype(numpy.float64)
+        gradient = _array(gradients[name])
+        stride = _stride(gradient.shape, GRADIENT_SAMPLE)
+        samples[name] = gradient.reshape(-1)[::stride].astype(numpy.float64)
     with path.open("wb") as file:
         numpy.savez(file, **samples)
     return gradients_sha256(gradients)

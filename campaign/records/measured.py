@@ -131,8 +131,9 @@ class Round:
 
 @dataclass(frozen=True)
 class ArmProbe:
-    """One untimed look at an arm: per-step losses and gradient norms, the step-1 gradients' digest, and how often
-    each operator, device kernel and kind of matrix product ran in one later step. `static` are the resource reports
+    """One untimed look at an arm: per-step losses and gradient norms, the digest of the step-1 gradients and one of
+    those of the later steps, and how often each operator, device kernel and kind of matrix product ran in one more
+    step. `static` are the resource reports
     of the kernels that its configuration selects, compiled and not run; they never mix with `counters`."""
 
     arm: str
@@ -146,6 +147,7 @@ class ArmProbe:
     remedy: str = ""
     log: str = ""
     static: tuple[dict[str, Any], ...] = ()
+    later_gradients_sha256: str = ""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ LEGEND = (
     "Registers a thread (cpu: distinct vector registers used). Stack, spilled, reloaded: bytes a thread, each "
     "instruction counted once. Shared: bytes a block. Warps/SM: theoretical, with what limits them."
 )
-TAG = "This is static evidence: compiled, not run. It explains; no effect and no verdict comes from it."
+TAG = "This is static evidence: compiled, not run. It explains and shows that an edit engaged; no effect comes from it."
 
 
 def static_json(entry: Mapping[str, Any], place: str) -> str:

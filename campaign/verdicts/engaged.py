@@ -1,7 +1,7 @@
 """Every predicted change must be seen by the untimed probe (DESIGN 2, "engaged"), else invalid, `not_engaged`: a gain
 of an edit that did not change what ran is not the edit's. A counter that a probe does not have is 0. Predicted counts
 are shown beside the measured ones and are no gate. Static evidence is looked up among the compiled kernels and nowhere
-else; a field that no compiler could tell is 0 as well.
+else. Where no compiler of this machine could tell the field, whether the edit engaged cannot be known: unavailable.
 
 The sentence says whether anything at all changed, and what did instead, largest change first."""
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from campaign.records import INVALID, ArmProbe, ExpectedChange, Verdict
+from campaign.records import INVALID, UNAVAILABLE, ArmProbe, ExpectedChange, Verdict
 from campaign.verdicts._case import Case
 
 ORDER = 50
@@ -25,6 +25,11 @@ def rule(case: Case) -> Verdict | None:
     missed = [change for change in expected if not seen(change, control, treatment)]
     if not missed:
         return None
+    for change in missed:
+        for arm in (control, treatment):
+            untold = _untold(arm, change.counter)
+            if untold:
+                return case.verdict(UNAVAILABLE, "unavailable", *untold)
     told = "; ".join(
         f"{change.counter} {change.change}? {count(control, change.counter):g} -> {count(treatment, change.counter):g}"
         for change in missed[:3]
@@ -57,6 +62,21 @@ def count(arm: ArmProbe, counter: str) -> float:
             value for key, value in arm.counters.items() if key.startswith("kernel:") and name in key[len("kernel:") :]
         )
     return arm.counters.get(counter, 0.0)
+
+
+def _untold(arm: ArmProbe, counter: str) -> tuple[str, str] | None:
+    """Why a static counter cannot be read for this arm's device, and what helps; None where it can be."""
+    kind, _, name = counter.partition(":")
+    kernel, _, field = name.rpartition(":")
+    if kind != "static" or any(
+        row.get("kernel") == kernel and isinstance(row.get(field), int | float) for row in _compiled(arm)
+    ):
+        return None
+    target = arm.facts.get("static_target") or "its device"
+    failed = [row for row in arm.static if row.get("kernel") == kernel and row.get("target") == target]
+    reason = next((str(row["reason"]) for row in failed if row.get("reason")), f"nothing was compiled for {target}")
+    remedy = next((str(row["remedy"]) for row in failed if row.get("remedy")), "campaign static, for all that was told")
+    return f"{arm.arm}: {counter} cannot be read here: {reason}", remedy
 
 
 def seen(change: ExpectedChange, control: ArmProbe, treatment: ArmProbe) -> bool:

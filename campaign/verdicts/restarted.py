@@ -6,7 +6,7 @@ with several threads the order of sums may differ from run to run: where the dig
 be within 0.1 %. The few steps after it are those whose memory is measured, and must not be others than those that were
 timed: the loss of the last of them must be within 10 % of control's in the same round (up to 4.8 % was seen of honest
 edits), equal to it where the claim is bitwise. A workload that cannot be restarted is not checked, and a warning says
-so.
+so; an edit that takes the restart away is wrong. The number of threads is what control says.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ def rule(case: Case) -> Verdict | None:
     if case.plan.rules < 2 or probe is None:
         return None
     for one in case.sorted.valid():
+        control = one.trial("control")
+        to_the_bit = case.plan.device == "cpu" and threads(control) == 1
         for trial in one.trials:
-            wrong = differs(trial, probe.arm(trial.arm), case.plan.device)
+            wrong = differs(trial, probe.arm(trial.arm), to_the_bit=to_the_bit)
+            if control.restart_sha256 and not trial.restart_sha256:
+                wrong = "control has a restart() and it has none"
             if wrong:
                 return case.verdict(
                     INVALID,
@@ -46,7 +50,7 @@ def rule(case: Case) -> Verdict | None:
     return None
 
 
-def differs(trial: Trial, probe: ArmProbe, device: str) -> str:
+def differs(trial: Trial, probe: ArmProbe, *, to_the_bit: bool) -> str:
     """How the restarted step 1 differs from the probe's, in words; empty when it does not, or was not taken."""
     if trial.restart_loss is None or trial.restart_gradient_norm is None or not probe.losses:
         return ""
@@ -56,7 +60,7 @@ def differs(trial: Trial, probe: ArmProbe, device: str) -> str:
         f"loss {trial.restart_loss:.9g} against {probe.losses[0]:.9g}, gradient norm {trial.restart_gradient_norm:.9g}"
         f" against {probe.gradient_norms[0]:.9g}"
     )
-    if device == "cpu" and threads(trial) == 1:
+    if to_the_bit:
         return f"{said}, gradients {trial.restart_sha256[:12]} against {probe.gradients_sha256[:12]}"
     near = _near(trial.restart_loss, probe.losses[0]) and _near(trial.restart_gradient_norm, probe.gradient_norms[0])
     return "" if near else f"{said}; the limit is {TOLERANCE:.1%}"

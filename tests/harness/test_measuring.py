@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import types
+from pathlib import Path
 
 import numpy
 import pytest
@@ -18,7 +19,7 @@ from campaign.probe import GRADIENT_SAMPLE, probe_workload
 from campaign.probe.operators import counted
 from campaign.records import ArmProbe, ParityClaim
 from campaign.timing import is_steady, steps_per_block, timed_block
-from campaign.worker import spelled
+from campaign.worker import only_what_is_loaded, spelled
 
 MIB = 1 << 20
 
@@ -174,20 +175,45 @@ def test_bitwise_needs_equal_losses_too():
     assert (measured.bitwise, measured.loss_difference) == (False, 0.25)
 
 
+def test_bitwise_needs_equal_gradients_in_the_later_steps_too():
+    same = {"losses": (1.0,), "gradient_norms": (1.0,), "gradients_sha256": "a"}
+    control = ArmProbe("control", "ok", **same, later_gradients_sha256="b")
+    for later, equal in (("b", True), ("c", False)):
+        treatment = ArmProbe("treatment", "ok", **same, later_gradients_sha256=later)
+        probes = {"control": control, "treatment": treatment}
+        assert measure(probes, {}, ParityClaim("bitwise")).bitwise is equal
+
+
+def test_static_rows_of_an_object_that_no_step_loaded_are_unavailable():
+    loaded = Path(numpy.linalg._umath_linalg.__file__).name
+    rows = [
+        {"object": loaded, "status": "ok"},
+        {"object": "other.so", "status": "ok"},
+        {"object": None, "status": "ok"},
+    ]
+    only_what_is_loaded(rows)
+    assert [row["status"] for row in rows] == ["ok", "unavailable", "ok"]
+    assert "other.so was compiled, but no step loaded it" in rows[1]["reason"]
+
+
 def test_the_gradient_sample_is_bounded_and_evenly_spaced(tmp_path):
     gradient = torch.arange(3 * GRADIENT_SAMPLE, dtype=torch.float32)
+    wide = torch.arange(4 * GRADIENT_SAMPLE, dtype=torch.float32).view(-1, 1024)
     workload = types.SimpleNamespace(
         device="cpu",
         low_precision="none",
         step=lambda: None,
         synchronize=lambda: None,
-        gradients=lambda: {"w": gradient},
+        gradients=lambda: {"w": gradient, "v": wide},
         last_step=lambda: {"loss": 1.0, "gradient_norm": 2.0},
         facts=dict,
     )
     reply = probe_workload(workload, 2, tmp_path / "g.npz")
     with numpy.load(tmp_path / "g.npz") as saved:
         assert saved["w"].tolist() == list(range(0, 3 * GRADIENT_SAMPLE, 3))
+        # A stride of 4 would look at 256 of the 1,024 columns; 5 comes to all of them.
+        assert {int(value) % 1024 for value in saved["v"].reshape(-1)} == set(range(1024))
+        assert len(saved["v"]) <= GRADIENT_SAMPLE
     assert (reply["losses"], reply["gradient_norms"]) == ([1.0, 1.0], [2.0, 2.0])
 
 

@@ -162,7 +162,7 @@ def arms(control: dict | None = None, treatment: dict | None = None) -> Probe:
     return replace(plain, arms=(replace(before, **(control or {})), replace(after, **(treatment or {}))))
 
 
-def row(spills: int, **changes) -> dict:
+def row(spills: int | None, **changes) -> dict:
     return {"kernel": "backward", "target": "cpu", "spill_instructions": spills, "status": "ok"} | changes
 
 
@@ -176,8 +176,18 @@ def test_static_evidence_is_that_of_the_device_that_the_arm_runs_on() -> None:
     assert passes(plan=plan, of=arms(compiled(row(2), other), compiled(row(3), other)))
     assert passes(plan=plan, of=arms(compiled(row(0)), compiled(row(1), row(1))))
     assert not passes(plan=plan, of=arms(compiled(row(2)), compiled(row(2), other)))
-    untold = row(3, status="unavailable")
-    assert not passes(plan=plan, of=arms(compiled(row(2)), compiled(untold)))
+    found = judged(plan=plan, of=arms(compiled(row(2)), compiled(row(2), other)))
+    assert (found.verdict, found.reason) == ("invalid", "not_engaged")
+
+
+def test_what_no_compiler_here_can_tell_is_unavailable_and_not_an_edit_that_changed_nothing() -> None:
+    plan = with_hypothesis(PLAN, predicted_evidence=(ExpectedChange("static:backward:spill_instructions", "rises"),))
+    untold = row(None, status="unavailable", reason="objdump is not installed", remedy="install binutils")
+    found = judged(plan=plan, of=arms(compiled(row(2)), compiled(untold)))
+    assert (found.verdict, found.remedy) == ("unavailable", "install binutils")
+    assert "objdump is not installed" in found.sentence
+    found = judged(plan=plan, of=arms(compiled(target="sm_80"), compiled(target="sm_80")))
+    assert found.verdict == "unavailable" and "nothing was compiled for sm_80" in found.sentence
 
 
 def test_static_evidence_and_counters_of_one_name_never_mix() -> None:

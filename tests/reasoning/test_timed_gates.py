@@ -66,6 +66,13 @@ def test_openmp_threads_that_spin_on_are_no_background_work() -> None:
     assert found.reason == "background_work"
 
 
+def test_an_edit_does_not_set_its_own_allowance_by_saying_that_it_has_many_threads() -> None:
+    boasting = made_round((1.0,) * 8, (1.0,) * 8, treatment_trial={"facts": {"threads": 16}})
+    assert judged(rounds=[with_blocks(boasting, "treatment", idle_cpu_seconds=0.0107)]).reason == "background_work"
+    other = {"restart_sha256": "b" * 64, "restart_loss": 3.0029, "restart_gradient_norm": 0.9991}
+    assert judged(FAST[:1], treatment_trial={**other, "facts": {"threads": 16}}).reason == "restarted"
+
+
 def test_turns_that_are_longer_than_the_trial_says_are_told_when_they_are_so_throughout() -> None:
     # the limit is control's 1 ms + 1 ms + 2 % of 1 s = 22 ms
     assert passes(rounds=rounds(turn_seconds=1.0215))
@@ -164,6 +171,12 @@ def test_a_workload_without_a_restart_is_not_checked_and_a_warning_says_so() -> 
     found = judged((1.0,) * 4, control_trial=cannot, treatment_trial=cannot)
     assert found.reason == "too_small"
     assert any("no restart()" in warning for warning in found.warnings)
+
+
+def test_an_edit_that_takes_the_restart_away_is_wrong() -> None:
+    cannot = {"restart_loss": None, "restart_gradient_norm": None, "restart_sha256": ""}
+    found = judged(FAST[:1], treatment_trial=cannot)
+    assert found.reason == "restarted" and "control has a restart()" in found.sentence
 
 
 def test_the_step_whose_memory_was_measured_must_be_controls_too() -> None:
