@@ -14,7 +14,7 @@ demo: setup
 	$(VENV)/bin/python -m campaign hypothesis=prenorm_fusion
 
 test: setup
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n 2
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

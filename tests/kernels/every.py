@@ -83,6 +83,11 @@ each_differentiable_kind = pytest.mark.parametrize(
     ("module", "implementation", "device", "case"),
     combinations(lambda module: [case for case in one_of_each_kind(module) if case.gradients is not None]),
 )
+# The reference is plain torch, which dynamo takes long to unroll where it walks over tokens.
+each_kind_but_the_reference = pytest.mark.parametrize(
+    ("module", "implementation", "device", "case"),
+    [one for one in combinations(one_of_each_kind) if one.values[1] != "reference"],
+)
 
 
 def available(module: ModuleType, implementation: str, device: str) -> Callable[..., tuple[Tensor, ...]]:

@@ -18,13 +18,14 @@ from tests.kernels.every import (
     comparable,
     cotangents_of,
     each_kind,
+    each_kind_but_the_reference,
     leaves_of,
     outputs_of,
     run,
 )
 
 
-@each_kind
+@each_kind_but_the_reference
 def test_torch_compile_captures_it_in_one_graph_with_equal_results(
     module: ModuleType, implementation: str, device: str, case: Case
 ) -> None:
