@@ -112,6 +112,20 @@ def length_rows(rounds: int, device: str) -> list[dict[str, Any]]:
     return rows
 
 
+def backward_rows(rounds: int, device: str) -> list[dict[str, Any]]:
+    """The recurrence with each variant of its backward pass, and under register caps, against the fused one without."""
+    ours, caps = ("triton", (168, 128)) if device == "cuda" else ("cpu", (24, 16, 12, 8, 6))
+    variants = [("phase_split", 0), ("live_state", 0), *(("fused", cap) for cap in caps)]
+    rows = []
+    for tokens in (192, 1920):
+        inputs = recurrence_inputs(tokens, device)
+        names = {(backward, cap): f"{backward}, {f'cap {cap}' if cap else 'no cap'}" for backward, cap in variants}
+        sides = {name: recurrence_side(ours, inputs, *variant) for variant, name in names.items()}
+        found = in_turns({"fused": recurrence_side(ours, inputs), **sides}, rounds, device)
+        rows += [{"tokens": tokens, "variant": name, "ratio": ratio(found["fused"], found[name])} for name in sides]
+    return rows
+
+
 def naive_rows(rounds: int, device: str) -> list[dict[str, Any]]:
     """The sequential recurrence against the chunked forms."""
     rows = []
@@ -159,6 +173,8 @@ def markdown(told: Mapping[str, Any]) -> str:
     lines += _table("tokens | naive / chunked torch | naive / compiled | aim", naive)
     length = [f"{one['tokens']} | {one['ours']:.0f} | {one['chunked']:.0f}" for one in told["length"]]
     lines += _table("tokens | compiled, ns a token | chunked torch, ns a token", length)
+    backward = [f"{one['tokens']} | {one['variant']} | {shown(one['ratio'])}" for one in told["backward"]]
+    lines += _table("tokens | recurrent backward | fused without a cap / it", backward)
     return "\n".join(lines)
 
 
@@ -195,7 +211,7 @@ def main(description: str) -> None:
     families = given.family or list(MODULES)
     errors = [row for family in families for row in error_rows(family, MODULES[family], device)]
     red = {row["family"] for row in errors if not row["green"]}
-    told: dict[str, Any] = {"errors": errors, "speed": [], "streaming": [], "naive": [], "length": []}
+    told: dict[str, Any] = {"errors": errors, "speed": [], "streaming": [], "naive": [], "length": [], "backward": []}
     for family in (one for one in families if one not in red):
         for contest in contests(family, device):
             print(f"{contest.family}, {contest.size}", file=sys.stderr)
@@ -203,6 +219,7 @@ def main(description: str) -> None:
         told["streaming"] += [streaming_row(one, max(5, rounds // 2), device) for one in streaming(family, device)]
         if family == "recurrence":
             told["naive"], told["length"] = naive_rows(rounds, device), length_rows(rounds, device)
+            told["backward"] = backward_rows(rounds, device)
     print(json.dumps(told, indent=1) if given.json else markdown(told))
     if red:
         raise SystemExit(f"red, so no speed is shown: {', '.join(sorted(red))}")

@@ -136,13 +136,13 @@ def recurrence_inputs(tokens: int, device: str) -> tuple[Tensor, ...]:
     return q, k, v, -torch.nn.functional.softplus(_normal(1, tokens, heads, seed=4, device=device) - 3)
 
 
-def recurrence_side(name: str, inputs: tuple[Tensor, ...]) -> Run:
+def recurrence_side(name: str, inputs: tuple[Tensor, ...], backward: str = "fused", registers: int = 0) -> Run:
     """Forward and backward of one form; `torch.compile` is that of the chunked one."""
     function = recurrence_forms.IMPLEMENTATIONS["chunked" if name == "torch.compile" else name]
     chunk = 32 if inputs[0].device.type == "cpu" else 64
 
     def call(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor) -> Tensor:
-        return function(q, k, v, log_decay, chunk)
+        return function(q, k, v, log_decay, chunk, backward, registers)
 
     return _both_ways(torch.compile(call, dynamic=False) if name == "torch.compile" else call, *inputs)
 

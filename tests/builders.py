@@ -1,13 +1,33 @@
-"""Records for tests of the harness: a fast protocol and a plan over the tiny workload of tests/project."""
+"""A project laid down for a test, and records for tests of the harness over the tiny workload of tests/project."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from campaign.records import Arm, Edit, ExpectedChange, Hypothesis, ParityClaim, Plan, Protocol
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 PROJECT = Path(__file__).parent / "project"
+
+
+def laid_down(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a new project, `project` over this repository's `conf/`, made the working directory. Its lease is its
+    own, so that no real campaign waits."""
+    root = tmp_path / "project"
+    shutil.copytree(REPOSITORY / "conf", root / "conf")
+    shutil.copytree(project, root, dirs_exist_ok=True)
+    (root / "runs").mkdir()
+    leases = tmp_path / "leases"
+    leases.mkdir()
+    monkeypatch.setenv("TMPDIR", str(leases))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
+    return root
 
 
 def protocol(**changes: Any) -> Protocol:

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.builders import PROJECT
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.builders import PROJECT, REPOSITORY, laid_down
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The project's root, which is the working directory. Its lease is its own, so that no real campaign waits."""
-    root = tmp_path / "project"
-    shutil.copytree(REPOSITORY / "conf", root / "conf")
-    shutil.copytree(PROJECT, root, dirs_exist_ok=True)
-    (root / "runs").mkdir()
-    leases = tmp_path / "leases"
-    leases.mkdir()
-    monkeypatch.setenv("TMPDIR", str(leases))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.chdir(root)
-    monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
-    return root
+    return laid_down(PROJECT, tmp_path, monkeypatch)
 
 
 @pytest.fixture

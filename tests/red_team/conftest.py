@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from campaign.cli import main
 from campaign.ledger import open_ledger
+from tests.builders import laid_down
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = Path(__file__).with_name("project")
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The project's root, which is the working directory. Its lease is its own, so that no real campaign waits."""
-    root = tmp_path / "project"
-    shutil.copytree(REPOSITORY / "conf", root / "conf")
-    shutil.copytree(PROJECT, root, dirs_exist_ok=True)
-    (root / "runs").mkdir()
-    leases = tmp_path / "leases"
-    leases.mkdir()
-    monkeypatch.setenv("TMPDIR", str(leases))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.chdir(root)
-    monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
+    root = laid_down(PROJECT, tmp_path, monkeypatch)
     # The networks say that they have one thread; numpy's library reads this in the trials' processes.
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
