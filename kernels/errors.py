@@ -1,4 +1,4 @@
-"""The error a kernel raises where it cannot run."""
+"""The error a kernel raises where it cannot run, and when it is Triton that is missing."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ class Unavailable(RuntimeError):
 
 def _rebuild(reason: str, remedy: str) -> Unavailable:
     return Unavailable(reason=reason, remedy=remedy)
+
+
+def without_triton(error: ModuleNotFoundError, instead: str) -> Exception:
+    """What to raise where a file of Triton kernels could not be imported: `Unavailable` with `instead` as another way
+    out, or `error` itself where something else than Triton is missing."""
+    if error.name is None or error.name.split(".")[0] != "triton":
+        return error
+    return Unavailable(reason="Triton is not installed.", remedy=f"Install it (pip install triton), or {instead}.")

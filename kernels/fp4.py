@@ -41,7 +41,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kernels.cases import Case, Layout, Tolerance
-from kernels.errors import Unavailable
+from kernels.errors import without_triton
 from kernels.fp4_cpu import fp4_cpu
 from kernels.fp4_ops import (
     E2M1_LARGEST,
@@ -152,12 +152,7 @@ def triton(x: Tensor, form: str) -> Quantized:
     try:
         from kernels import fp4_triton
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "triton":
-            raise
-        raise Unavailable(
-            reason="Triton is not installed.",
-            remedy="Install it (pip install triton), or set ops.quantize to cpu or reference.",
-        ) from error
+        raise without_triton(error, "set ops.quantize to cpu or reference") from error
     if not x.is_cuda:
         fp4_triton.require_device("ops.quantize")
     return fp4_triton.fp4_triton(x, form)

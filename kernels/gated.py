@@ -39,7 +39,7 @@ from torch import Tensor
 
 from kernels import quantize
 from kernels.cases import Case, Layout, Tolerance
-from kernels.errors import Unavailable
+from kernels.errors import without_triton
 from kernels.gated_cpu import gated_backward_cpu, gated_quantize_cpu
 
 
@@ -96,12 +96,7 @@ def _triton(gate: Tensor) -> ModuleType:
     try:
         from kernels import gated_triton
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "triton":
-            raise
-        raise Unavailable(
-            reason="Triton is not installed.",
-            remedy="Install it (pip install triton), or set ops.gated to cpu or separate.",
-        ) from error
+        raise without_triton(error, "set ops.gated to cpu or separate") from error
     if not gate.is_cuda:
         gated_triton.require_device("ops.gated")
     return gated_triton

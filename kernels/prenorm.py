@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from kernels.cases import Case, Layout, Tolerance
-from kernels.errors import Unavailable
+from kernels.errors import without_triton
 from kernels.prenorm_cpu import prenorm_cpu
 
 
@@ -64,12 +64,7 @@ def triton(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Ten
     try:
         from kernels import prenorm_triton
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "triton":
-            raise
-        raise Unavailable(
-            reason="Triton is not installed.",
-            remedy="Install it (pip install triton), or set ops.prenorm to cpu or reference.",
-        ) from error
+        raise without_triton(error, "set ops.prenorm to cpu or reference") from error
     if not x.is_cuda:
         prenorm_triton.require_device()
     return prenorm_triton.prenorm_triton(x, residual, weight, eps)

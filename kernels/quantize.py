@@ -36,7 +36,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from kernels.cases import Case, Layout, Tolerance
-from kernels.errors import Unavailable
+from kernels.errors import without_triton
 from kernels.quantize_cpu import quantize_cpu
 from kernels.quantize_ops import BLOCK, SMALLEST_SCALE, Format, check_choices, check_matrix
 
@@ -92,12 +92,7 @@ def triton(x: Tensor, form: str, scaling: str, emulated: bool) -> tuple[Tensor, 
     try:
         from kernels import quantize_triton
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "triton":
-            raise
-        raise Unavailable(
-            reason="Triton is not installed.",
-            remedy="Install it (pip install triton), or set ops.quantize to cpu or reference.",
-        ) from error
+        raise without_triton(error, "set ops.quantize to cpu or reference") from error
     if not x.is_cuda:
         quantize_triton.require_device("ops.quantize")
     return quantize_triton.quantize_triton(x, form, scaling, emulated)

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from kernels.cases import Case, Layout, Tolerance
-from kernels.errors import Unavailable
+from kernels.errors import without_triton
 from kernels.recurrence import reference as sequential
 from kernels.recurrence_chunked import chunked as in_chunks
 from kernels.recurrence_cpu import recurrence_cpu
@@ -98,12 +98,7 @@ def triton(
     try:
         from kernels import recurrence_triton
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "triton":
-            raise
-        raise Unavailable(
-            reason="Triton is not installed.",
-            remedy="Install it (pip install triton), or set ops.recurrence to cpu, chunked or reference.",
-        ) from error
+        raise without_triton(error, "set ops.recurrence to cpu, chunked or reference") from error
     if not q_BTHK.is_cuda:
         recurrence_triton.require_device()
     return recurrence_triton.recurrence_triton(q_BTHK, k_BTHK, v_BTHV, log_decay_BTH, chunk, backward, registers)
