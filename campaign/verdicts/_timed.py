@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from campaign.records import Block, Round
+
+if TYPE_CHECKING:
+    from campaign.verdicts._case import Case  # whose warnings use this module
+
+FIRST_RULES = 2  # plans of an earlier version did not record what these gates look at
+
+
+def first_wrong(case: Case, of_round: Callable[[Round], str]) -> str:
+    """What `of_round` says of the first valid round that it finds wrong, with the round's id. Empty where it finds none
+    and for a plan from before these gates."""
+    if case.plan.rules < FIRST_RULES:
+        return ""
+    said = ((one.id, of_round(one)) for one in case.sorted.valid())
+    return next((f"round {round_id}: {wrong}" for round_id, wrong in said if wrong), "")
 
 
 def comparable(one: Round) -> bool:

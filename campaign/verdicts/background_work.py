@@ -16,7 +16,7 @@ from campaign import units
 from campaign.records import INVALID, Block, Round, Verdict
 from campaign.stability import threads
 from campaign.verdicts._case import Case
-from campaign.verdicts._timed import blocks_of
+from campaign.verdicts._timed import blocks_of, first_wrong
 
 ORDER = 52
 SHARE = 0.01
@@ -27,19 +27,16 @@ ONCE_SECONDS = 1.5e-3
 
 
 def rule(case: Case) -> Verdict | None:
-    if case.plan.rules < 2:
+    said = first_wrong(case, _of_round)
+    if not said:
         return None
-    for one in case.sorted.valid():
-        said = _of_round(one)
-        if said:
-            return case.verdict(
-                INVALID,
-                "background_work",
-                f"round {one.id}: {said}",
-                "let `step` and `synchronize` end only when the step's work is done, and let nothing run between steps"
-                " (threads, child processes, prefetching, finalizers)",
-            )
-    return None
+    return case.verdict(
+        INVALID,
+        "background_work",
+        said,
+        "let `step` and `synchronize` end only when the step's work is done, and let nothing run between steps"
+        " (threads, child processes, prefetching, finalizers)",
+    )
 
 
 def _of_round(one: Round) -> str:

@@ -21,7 +21,7 @@ import statistics
 
 from campaign.records import INVALID, Round, Verdict
 from campaign.verdicts._case import Case
-from campaign.verdicts._timed import blocks_of, comparable, steps_taken
+from campaign.verdicts._timed import blocks_of, comparable, first_wrong, steps_taken
 
 ORDER = 54
 LIMITS = {"loss": 0.025, "gradient_norm": 0.12}  # of |log(treatment / control)| after up to `STEPS` steps
@@ -30,18 +30,15 @@ WORDS = {"loss": "loss", "gradient_norm": "gradient norm"}
 
 
 def rule(case: Case) -> Verdict | None:
-    if case.plan.rules < 2:
+    wrong = first_wrong(case, lambda one: different(one, case.plan.hypothesis.parity.kind))
+    if not wrong:
         return None
-    for one in case.sorted.valid():
-        wrong = different(one, case.plan.hypothesis.parity.kind)
-        if wrong:
-            return case.verdict(
-                INVALID,
-                "last_step",
-                f"round {one.id}: {wrong}; the probe saw no such difference: treatment does something else as it runs",
-                "look for what the edit keeps from step to step, or does only at first",
-            )
-    return None
+    return case.verdict(
+        INVALID,
+        "last_step",
+        f"{wrong}; the probe saw no such difference: treatment does something else as it runs",
+        "look for what the edit keeps from step to step, or does only at first",
+    )
 
 
 def different(one: Round, kind: str) -> str:

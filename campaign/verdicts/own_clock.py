@@ -18,7 +18,7 @@ from scipy.stats import mannwhitneyu
 from campaign import units
 from campaign.records import INVALID, Round, Verdict
 from campaign.verdicts._case import Case
-from campaign.verdicts._timed import blocks_of
+from campaign.verdicts._timed import blocks_of, first_wrong
 
 ORDER = 53
 LEAST_BLOCKS = 8
@@ -27,18 +27,15 @@ ALPHA = 1e-4
 
 
 def rule(case: Case) -> Verdict | None:
-    if case.plan.rules < 2:
+    said = first_wrong(case, _of_round)
+    if not said:
         return None
-    for one in case.sorted.valid():
-        said = _of_round(one)
-        if said:
-            return case.verdict(
-                INVALID,
-                "own_clock",
-                f"round {one.id}: {said}",
-                "let the workload leave the clocks alone, and wait for nothing outside `step`",
-            )
-    return None
+    return case.verdict(
+        INVALID,
+        "own_clock",
+        said,
+        "let the workload leave the clocks alone, and wait for nothing outside `step`",
+    )
 
 
 def _of_round(one: Round) -> str:

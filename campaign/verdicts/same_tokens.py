@@ -4,24 +4,28 @@ another number counts tokens that it has not trained on, and time a token would 
 
 from __future__ import annotations
 
-from campaign.records import INVALID, Verdict
+from campaign.records import INVALID, Round, Verdict
 from campaign.verdicts._case import Case
+from campaign.verdicts._timed import first_wrong
 
 ORDER = 51
 
 
 def rule(case: Case) -> Verdict | None:
-    if case.plan.rules < 2:
+    wrong = first_wrong(case, _of_round)
+    if not wrong:
         return None
-    for one in case.sorted.valid():
-        counts = {trial.arm: {b.tokens / b.steps for b in one.blocks if b.arm == trial.arm} for trial in one.trials}
-        if counts["control"] != counts["treatment"]:
-            said = {arm: " or ".join(f"{value:g}" for value in sorted(found)) for arm, found in counts.items()}
-            return case.verdict(
-                INVALID,
-                "tokens",
-                f"round {one.id}: treatment says {said['treatment']} tokens a step, control {said['control']}, and"
-                " parity compares steps on the same data",
-                "correct tokens_per_step, or make the batch size part of the workload and not of an edit",
-            )
-    return None
+    return case.verdict(
+        INVALID,
+        "tokens",
+        f"{wrong}, and parity compares steps on the same data",
+        "correct tokens_per_step, or make the batch size part of the workload and not of an edit",
+    )
+
+
+def _of_round(one: Round) -> str:
+    counts = {trial.arm: {b.tokens / b.steps for b in one.blocks if b.arm == trial.arm} for trial in one.trials}
+    if counts["control"] == counts["treatment"]:
+        return ""
+    said = {arm: " or ".join(f"{value:g}" for value in sorted(found)) for arm, found in counts.items()}
+    return f"treatment says {said['treatment']} tokens a step, control {said['control']}"
