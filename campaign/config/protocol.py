@@ -87,6 +87,7 @@ def _check(protocol: Protocol) -> None:
     number(protocol.contention_limit, "protocol.contention_limit", "above 1", protocol.contention_limit > 1)
     suspect = protocol.suspect_ratio
     number(suspect, "protocol.suspect_ratio", "control seconds / treatment seconds, above 1", suspect > 1)
+    number(protocol.arms, "protocol.arms", "2 or 4", protocol.arms in (2, 4))
     shortest = protocol.warmup_minimum_steps + protocol.warmup_window_steps
     number(
         protocol.warmup_limit_steps,

@@ -33,7 +33,7 @@ from campaign.ledger.entry import (
 _READ_BYTES = 256 * 1024  # twice as fast as the default on a ledger of 50 MB
 _DECODED_AT_ONCE = 250
 KINDS = frozenset(
-    ("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked", "static")
+    "campaign registered probe trial blocks decision stack note revoked static ruling study finding sweep".split()
 )
 
 
@@ -275,6 +275,6 @@ def _refused(path: Path, verb: str, error: OSError) -> CampaignError:
 
 
 def _plan_of(value: dict) -> str:
-    """The plan that a decoded line belongs to, or an empty string."""
-    plan = value["id"] if value["kind"] == "registered" else value["body"].get("plan_id")
+    """The plan or study that a decoded line belongs to, or an empty string."""
+    plan = value["id"] if value["kind"] in ("registered", "study") else value["body"].get("plan_id")
     return plan if isinstance(plan, str) else ""

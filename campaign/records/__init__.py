@@ -1,7 +1,8 @@
 """What is written down: frozen dataclasses with units in their names, and their JSON form.
 
 Read in this order: `plan` (what was declared before the first timing), `measured` (what the machine did),
-`decision` (what was concluded). `codec` turns each into JSON and back.
+`decision` (what was concluded), `study` (questions about several edits together). `codec` turns each into JSON and
+back.
 """
 
 from campaign.records.codec import from_json, to_json
@@ -12,6 +13,9 @@ from campaign.records.decision import (
     REJECT,
     UNAVAILABLE,
     VERDICTS,
+    ByteChange,
+    Combined,
+    Contrast,
     Decision,
     Effect,
     Floor,
@@ -40,12 +44,29 @@ from campaign.records.plan import (
     ExpectedChange,
     Hypothesis,
     ParityClaim,
+    Part,
     Plan,
     Protocol,
 )
+from campaign.records.study import STUDIES, Finding, Found, Study, StudyEvidence, Term
 
 SCHEMA = 1
-KINDS = ("campaign", "registered", "probe", "trial", "blocks", "decision", "stack", "note", "revoked", "static")
+KINDS = (
+    "campaign",
+    "registered",
+    "probe",
+    "trial",
+    "blocks",
+    "decision",
+    "stack",
+    "note",
+    "revoked",
+    "static",
+    "ruling",
+    "study",
+    "finding",
+    "sweep",
+)
 
 __all__ = [
     "ACCEPT",
@@ -55,6 +76,7 @@ __all__ = [
     "REJECT",
     "RULES",
     "SCHEMA",
+    "STUDIES",
     "TRIAL_FAILURES",
     "UNAVAILABLE",
     "VERDICTS",
@@ -62,12 +84,17 @@ __all__ = [
     "ArmParity",
     "ArmProbe",
     "Block",
+    "ByteChange",
+    "Combined",
+    "Contrast",
     "Decision",
     "Edit",
     "Effect",
     "Evidence",
     "ExpectedChange",
+    "Finding",
     "Floor",
+    "Found",
     "Hypothesis",
     "Memory",
     "MemoryChange",
@@ -75,11 +102,15 @@ __all__ = [
     "ParameterError",
     "ParityClaim",
     "ParityMeasure",
+    "Part",
     "Plan",
     "Probe",
     "Protocol",
     "Round",
+    "Study",
+    "StudyEvidence",
     "Surroundings",
+    "Term",
     "Trial",
     "Verdict",
     "from_json",

@@ -58,6 +58,46 @@ class MemoryChange:
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """A linear contrast of per-round log times as a ratio, with its two-sided 95 % Student-t interval over rounds.
+    Above 1 is faster; of an interaction, above 1 is more than the product. `sd_log` is the scatter of the rounds."""
+
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+    sd_log: float
+
+
+@dataclass(frozen=True)
+class ByteChange:
+    """A linear contrast of peak bytes; above 0 is more memory. `exact` says that every round repeated every peak of it
+    exactly, and then `low` and `high` are `bytes`; otherwise they bound it (95 %, t over rounds)."""
+
+    bytes: int
+    low: int
+    high: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Combined:
+    """An edit alone and together with the stack, from the published rounds, which held four arms: `isolated` is root
+    against solo, `cumulative` root against treatment (measured, never multiplied), `interaction` marginal over
+    isolated. `word` is what its sign and interval earn (`interactions.words`)."""
+
+    marginal: Contrast
+    isolated: Contrast
+    cumulative: Contrast
+    interaction: Contrast
+    word: str
+    marginal_bytes: ByteChange | None = None
+    isolated_bytes: ByteChange | None = None
+    cumulative_bytes: ByteChange | None = None
+    interaction_bytes: ByteChange | None = None
+
+
+@dataclass(frozen=True)
 class Floor:
     """What this machine resolves on a workload, from A/A rounds on the same clock.
 
@@ -86,7 +126,8 @@ class Verdict:
 
     `effect` is the published one (from confirmation rounds where there are any), `screening` the one that stopped the
     looks, `beside` the effect on the clock that does not decide. `invalid_rounds` were kept, not counted. `suspect`
-    says why a speedup is too good to be taken on one confirmation; empty for any other.
+    says why a speedup is too good to be taken on one confirmation; empty for any other. `combined` is None where the
+    published rounds did not hold root and solo.
     """
 
     verdict: str
@@ -104,6 +145,7 @@ class Verdict:
     invalid_rounds: int = 0
     warnings: tuple[str, ...] = ()
     suspect: str = ""
+    combined: Combined | None = None
 
 
 @dataclass(frozen=True)

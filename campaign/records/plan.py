@@ -29,6 +29,14 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One edit of a set: a hypothesis that is several edits, measured as one and taken apart when accepted."""
+
+    name: str
+    edit: Edit
+
+
+@dataclass(frozen=True)
 class ExpectedChange:
     """What an untimed probe must see for the edit to count as engaged.
 
@@ -85,7 +93,8 @@ class Hypothesis:
     """An edit with its claim, its predictions and its guardrails. Ratios are control/treatment seconds.
 
     `ceiling_ratio` is the most that the edit can win on the whole step by Amdahl's law or the memory floor of a
-    profile; None while no profile says.
+    profile; None while no profile says. `parts` are the edits of a set, of which `edit` is the whole; empty for a
+    single edit.
     """
 
     name: str
@@ -102,6 +111,7 @@ class Hypothesis:
     requires: tuple[str, ...] = ()
     null: bool = False
     ceiling_ratio: float | None = None
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,8 @@ class Arm:
 class Protocol:
     """How rounds are run and when to stop. Shares are fractions; `alpha` and `beta` are one-sided.
 
-    A speedup above `suspect_ratio` is confirmed twice.
+    A speedup above `suspect_ratio` is confirmed twice. `arms` is 4 to time root and solo beside control and treatment
+    where the stack is not empty, 2 for control and treatment alone.
     """
 
     name: str
@@ -159,6 +170,7 @@ class Protocol:
     seed: int
     steal_limit: float = 0.05
     suspect_ratio: float = 1.5
+    arms: int = 2
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,8 @@ class Plan:
     the range of peaks that its equal arms showed (0 without a floor). `attempt` j on the same
     candidate has its alpha halved j-1 times (already applied in `alpha`). `stack` holds the accepted hypotheses that
     control includes. `fingerprint` is what must be equal for two rounds to be comparable. `rules` is the `RULES` that
-    it was registered under.
+    it was registered under. `root` and `solo` (root + the edit) are timed in the same rounds where the stack is not
+    empty; `two_arms` says why they are not, empty where they are.
     """
 
     id: str
@@ -194,3 +207,16 @@ class Plan:
     registered_at: str
     memory_floor_bytes: int = 0
     rules: int = 1
+    root: Arm | None = None
+    solo: Arm | None = None
+    two_arms: str = ""
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Every arm of a round: control and treatment, then root and solo where they are timed."""
+        return (self.control, self.treatment, *(arm for arm in (self.root, self.solo) if arm is not None))
+
+    @property
+    def base(self) -> str:
+        """The arm that gates look at."""
+        return self.control.role
