@@ -1,10 +1,13 @@
 """Seconds a step inside the protocol against the same steps in a bare loop: at most 1.01 is wanted.
 
-The protocol's side is two of its worker processes, each running the same arm and pinned to one core as in a round: they
-take turns over their pipes, STEPS one-step blocks each. The bare side is one process of `bare_loop.py`, which knows
-nothing of `campaign`: 2 * STEPS steps in a `for` loop, on the same core, with the collector on. One side steps at a
-time, in random order in each repeat; the ratio of seconds a step is taken per repeat, and the table shows the median
-with its 95 % bootstrap interval. What lies between two blocks (the hand-over, untimed by the protocol) is shown apart.
+The protocol's side is its worker processes, each running the same arm and pinned to one core as in a round, asked over
+their pipes for one-step blocks: `alone`, one process that takes all the blocks, which is what the harness costs; and
+`in turns`, two that take them alternately as in a round, which adds what a step pays for finding the caches full of
+the other arm's data. Both arms of a round pay that, and a bare loop that alternated would too. The bare side is one
+process of `bare_loop.py`, which knows nothing of `campaign`: as many steps in a `for` loop, on the same core, with the
+collector on. One side steps at a time, in random order in each repeat; the ratio of seconds a step is taken per repeat,
+and the table shows the median with its 95 % bootstrap interval. What lies between two blocks (the hand-over, untimed by
+the protocol) is shown apart.
 
 The worker tells glibc to keep freed pages, which makes the step itself faster. That is no part of the harness's cost,
 so the bare process gets the same two thresholds, through MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_.
@@ -36,6 +39,7 @@ from campaign.records import Arm
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = 20
+SIDES = ("alone", "in turns")
 DEADLINE = 120.0
 THRESHOLDS = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "2147483647"}
 
@@ -95,7 +99,7 @@ def main() -> None:
     arm = load(ROOT, []).arm("control", "root", [])
     cores = sorted(os.sched_getaffinity(0))[-1:]
     rng = random.Random(1)
-    ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
+    ratios: dict[tuple[str, str], list[float]] = {(side, clock): [] for side in SIDES for clock in ("wall", "cpu")}
     between, steps = [], 2 * STEPS
     with tempfile.TemporaryDirectory() as logs:
         with TrialProcess(arm, Path(logs) / "a") as first, TrialProcess(arm, Path(logs) / "b") as second:
@@ -107,20 +111,23 @@ def main() -> None:
             with BareLoop(arm, cores) as bare:
                 bare.run(STEPS)
                 for repeat in range(given.repeats):
-                    for side in rng.sample(["turns", "bare"], 2):
-                        if side == "turns":
-                            wall, cpu, whole = in_turns((first, second))
-                            between.append((whole - wall) / steps)
-                        else:
-                            bare_wall, bare_cpu = bare.run(steps)
-                    ratios["wall"].append(wall / bare_wall)
-                    ratios["cpu"].append(cpu / bare_cpu)
+                    seconds: dict[str, tuple[float, float]] = {}
+                    for side in rng.sample(["bare", *SIDES], 1 + len(SIDES)):
+                        if side == "bare":
+                            seconds[side] = bare.run(steps)
+                            continue
+                        wall, cpu, whole = in_turns((first, second) if side == "in turns" else (first, first))
+                        seconds[side] = (wall, cpu)
+                        between.append((whole - wall) / steps)
+                    for side in SIDES:
+                        for place, clock in enumerate(("wall", "cpu")):
+                            ratios[side, clock].append(seconds[side][place] / seconds["bare"][place])
                     print(f"repeat {repeat + 1} of {given.repeats}", file=sys.stderr)
-    print("| seconds a step, protocol / bare loop | median | 95 % interval | repeats |")
-    print("|---|---|---|---|")
-    for clock, found in ratios.items():
+    print("| seconds a step, protocol / bare loop | clock | median | 95 % interval | repeats |")
+    print("|---|---|---|---|---|")
+    for (side, clock), found in ratios.items():
         low, high = bootstrap((numpy.array(found),), numpy.median, rng=1).confidence_interval
-        print(f"| {clock} | {numpy.median(found):.4f} | [{low:.4f}, {high:.4f}] | {len(found)} |")
+        print(f"| {side} | {clock} | {numpy.median(found):.4f} | [{low:.4f}, {high:.4f}] | {len(found)} |")
     print(f"\nbetween two blocks, outside the timed part: {1e6 * float(numpy.median(between)):.0f} us")
 
 
