@@ -17,7 +17,7 @@ import numpy
 from scipy.stats import kendalltau, theilslopes, ttest_ind
 
 from campaign.effects import pair_logs, readable, seconds_per_token
-from campaign.records import Plan, Round, Trial
+from campaign.records import Plan, Round, Study, Trial
 
 PAIRS_FOR_TESTS = 8  # fewer say nothing about order or trend
 ROUNDING = 1e-12  # a scatter of logs below it is arithmetic, not measurement
@@ -34,12 +34,16 @@ class Fault:
     remedy: str
 
 
-def round_faults(one: Round, plan: Plan, base: str = "control") -> tuple[Fault, ...]:
-    """Every gate that `one` fails, most telling first; empty for a valid round. `base` is the arm that gates look at.
+def round_faults(one: Round, plan: Plan | Study) -> tuple[Fault, ...]:
+    """Every gate that `one` fails, most telling first; empty for a valid round. Gates look at the plan's base, and of a
+    hypothesis's plan at the two arms alone that its verdict is about.
 
     Codes: a trial's failure, `code_changed`, `fingerprint`, `incomplete`, `timer`, `foreign_work`, `throttled`,
     `steal`, `contention`, `not_steady`, `recompiled`, `order_effect`, `trend`.
     """
+    base = plan.base
+    if isinstance(plan, Plan):
+        one = one.only((plan.control.role, plan.treatment.role))
     failed = [_trial_failure(trial, plan) for trial in one.trials if trial.status != "ok"]
     if failed:
         return tuple(sorted(failed, key=lambda fault: fault.code == "interrupted"))
@@ -93,7 +97,7 @@ def harmful_throttles(reasons: Sequence[str]) -> list[str]:
     return [reason for reason in reasons if not any(word in plain(reason) for word in HARMLESS_THROTTLES)]
 
 
-def _trial_failure(trial: Trial, plan: Plan) -> Fault:
+def _trial_failure(trial: Trial, plan: Plan | Study) -> Fault:
     said = f": {trial.message}" if trial.message else ""
     return Fault(
         trial.status,
@@ -102,7 +106,7 @@ def _trial_failure(trial: Trial, plan: Plan) -> Fault:
     )
 
 
-def _whole(one: Round, plan: Plan, base: str) -> list[Fault]:
+def _whole(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     """Faults after which the blocks should not be looked at."""
     found = []
     if one.code != plan.code:
@@ -135,7 +139,7 @@ def _whole(one: Round, plan: Plan, base: str) -> list[Fault]:
     return found
 
 
-def _fingerprints(one: Round, plan: Plan, base: str) -> list[Fault]:
+def _fingerprints(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     remedy = f"run both arms on one machine in one environment, and run again: {plan.command}"
     control = next((trial.fingerprint for trial in one.trials if trial.arm == base), {})
     found = []
@@ -156,7 +160,7 @@ def _difference(left: Mapping[str, object], right: Mapping[str, object]) -> str:
     return f"{shown}, and {len(keys) - 3} more" if len(keys) > 3 else shown
 
 
-def _surroundings(one: Round, plan: Plan) -> list[Fault]:
+def _surroundings(one: Round, plan: Plan | Study) -> list[Fault]:
     seen, found = one.surroundings, []
     if seen.foreign:
         found.append(
@@ -186,7 +190,7 @@ def _surroundings(one: Round, plan: Plan) -> list[Fault]:
     return found
 
 
-def _contention(one: Round, plan: Plan, base: str) -> list[Fault]:
+def _contention(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     """Control's wall / CPU time (measurement 2.3). With several threads the ratio says nothing about neighbours."""
     if plan.device != "cpu" or threads(one.trial(base)) != 1:
         return []
@@ -203,7 +207,7 @@ def _contention(one: Round, plan: Plan, base: str) -> list[Fault]:
     ]
 
 
-def _settled(one: Round, plan: Plan, base: str) -> list[Fault]:
+def _settled(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     trial, found = one.trial(base), []
     if not trial.steady:
         found.append(
@@ -226,7 +230,7 @@ def _settled(one: Round, plan: Plan, base: str) -> list[Fault]:
     return found
 
 
-def _order_effect(one: Round, plan: Plan, base: str) -> list[Fault]:
+def _order_effect(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     """Control's time by whether it ran in the first or the second half of its turn: Welch's p below `gate_alpha` and
     a difference of mean logs above d. The middle of an odd number of arms is left out."""
     turns: dict[int, list[tuple[int, str]]] = {}
@@ -257,7 +261,7 @@ def _welch_p(first: numpy.ndarray, second: numpy.ndarray) -> float:
     return float(ttest_ind(first, second, equal_var=False).pvalue)
 
 
-def _trend(one: Round, plan: Plan, base: str) -> list[Fault]:
+def _trend(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     """A steady drift of the pairs' log ratio over the round: Kendall's p below `gate_alpha` and a total drift (the
     Theil-Sen slope times the round's length) above d.
 

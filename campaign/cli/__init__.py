@@ -1,7 +1,8 @@
 """The front door. The first word decides: a verb, or overrides for a run.
 
 Read in this order: here (what the first word means, and how an error ends), `usage` (help), `verbs` (the light
-verbs), `running` (one run, or a sweep). Everything heavy is imported inside functions: a light verb answers at once.
+verbs), `running` (one run, a sweep or a search), `autopilot` (a whole campaign). Everything heavy is imported inside
+functions: a light verb answers at once.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ def _dispatch(words: list[str]) -> int:
         words = words[1:]
     elif first and "=" not in first and first[0] not in "-+~":
         raise _unknown_verb(first)
+    if "--all" in words:
+        from campaign.cli.autopilot import run_all
+
+        return run_all(words)
     from campaign.cli.running import run
 
     return run(words)

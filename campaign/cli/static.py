@@ -67,7 +67,8 @@ def look(job: Job) -> int:
     ):
         for notice in ledger.notices:
             say(notice)
-        stack, control, treatment = compose_arms(job, ledger)
+        arms = compose_arms(job, ledger)
+        stack, control, treatment = arms.stack, arms.control, arms.treatment
         say(f"compiling the kernels of {control.name} and of {treatment.name}")
         rows = _asked(job, ledger, control, treatment)
         body: dict[str, Any] = {

@@ -20,6 +20,7 @@ Run (also `campaign run ...` and `python -m campaign ...`):
   campaign -m hypothesis=NAME,NAME         several, one after another, A/A nulls first; a summary at the end
   campaign -m 'hypothesis=glob(*)'         every one there is
   campaign -m hypothesis=register_cap register_cap.registers=8,12,16   one, over its own parameter
+  campaign run --all --budget 2h           a whole campaign by itself: floor, every idea, retries, revalidation, page
 
 Verbs (campaign VERB --help):
 {verbs}
@@ -40,7 +41,7 @@ Exit codes:
   0    a decision was made, whatever it is
   2    bad input; nothing was started
   3    no decision: invalid or unavailable
-  4    a sweep in which some hypothesis failed
+  4    a sweep, or run --all, in which some hypothesis failed
   130  interrupted; the same command goes on from what was measured
 
 campaign {version}"""
@@ -50,7 +51,7 @@ def usage() -> str:
     """The whole help text, with the options of this project when there is one here."""
     from campaign.cli.verbs import VERBS
 
-    verbs = "\n".join(f"  {name:8} {verb.summary}" for name, verb in VERBS.items())
+    verbs = "\n".join(f"  {name:12} {verb.summary}" for name, verb in VERBS.items())
     groups = "\n".join(_listed(group) for group in GROUPS)
     return TEXT.format(verbs=verbs, groups=groups, version=campaign.__version__)
 

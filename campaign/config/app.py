@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -17,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from campaign.config.compose import composer_for
+from campaign.config.compose import Composer, composer_for
 from campaign.config.edits import parse
 from campaign.config.explain import as_bad_input
 from campaign.config.job import Job
@@ -25,6 +26,7 @@ from campaign.config.load import load
 from campaign.config.overrides import check_overrides
 from campaign.errors import BadInput, UnknownName
 
+FULL_ERROR = "HYDRA_FULL_ERROR"
 WITH_VALUE = ("--cfg", "-c", "--package", "-p")
 MAYBE_VALUE = ("--info", "-i")
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -94,37 +96,88 @@ def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
     Raises BadInput or UnknownName.
     """
     line = read_line(argv)
+    composer, searchpath, overrides = checked(root, line)
+    asked: list[list[str]] = []
+    with _understood(composer, overrides):
+        _through_hydra(composer, line.flags, overrides, lambda words: asked.append(words))
+    found = [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
+    return sorted(found, key=lambda job: (not job.hypothesis.null, "torch_compile" in job.hypothesis.needs))
+
+
+def each_job(root: Path, line: Line, more: Sequence[str], act: Callable[[list[str]], float | None]) -> None:
+    """Let Hydra's sweeper ask for one job after another: `act` is called with the overrides of each, inside Hydra's
+    own call, and what it returns is the sweeper's objective (None: no value, which costs the sweeper that job only).
+
+    `more` are further overrides, for Hydra itself. What `act` raises ends the sweep and goes through. Raises BadInput
+    or UnknownName for a command line that cannot be swept.
+    """
+    composer, _, overrides = checked(root, line)
+    before = os.environ.get(FULL_ERROR)
+
+    def call(words: list[str]) -> float | None:
+        with _full_errors(before):
+            try:
+                return act(words)
+            except Exception as error:
+                raise _Stopped from error
+
+    try:
+        with _understood(composer, overrides):
+            _through_hydra(composer, line.flags, [*overrides, *more], call)
+    except _Stopped as stopped:
+        raise stopped.__cause__ or stopped from None
+    except (AssertionError, TypeError) as error:
+        raise BadInput(f"the sweeper does not take this: {error}", remedy="campaign --help") from error
+
+
+class _Stopped(BaseException):
+    """What a job raised, as an exception that Hydra does not keep as the job's result."""
+
+
+def checked(root: Path, line: Line) -> tuple[Composer, tuple[str, ...], list[str]]:
+    """The composer, the folders that it searches besides, and the overrides without those that name folders; all of
+    them looked at. Raises BadInput or UnknownName."""
     theirs = [text for text in line.overrides if text.startswith("hydra.searchpath=")]
     searchpath = tuple(str(path) for text in theirs for path in _listed(text))
     overrides = [text for text in line.overrides if text not in theirs]
     composer = composer_for(root.resolve(), searchpath)
     check_overrides(overrides, composer, sweep=line.sweep)
-    asked: list[list[str]] = []
+    return composer, searchpath, overrides
 
-    def collect(_: DictConfig) -> None:
+
+def _through_hydra(
+    composer: Composer, flags: Sequence[str], overrides: Sequence[str], act: Callable[[list[str]], Any]
+) -> None:
+    """Hydra's application with this command line; `act` gets the overrides of each job."""
+
+    def task(_: DictConfig) -> Any:
         # Unresolved: an override may hold a ${...} reference, which belongs to the config, not to this list.
-        task = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
-        asked.append([str(text) for text in task] if isinstance(task, list) else [])
+        words = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
+        return act([str(text) for text in words] if isinstance(words, list) else [])
 
     with tempfile.TemporaryDirectory(prefix="campaign-compose-") as scratch:
         # Hydra writes multirun.yaml and creates its folders whatever the config says: give it a place to throw away.
         places = [f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'"]
-        words = ["campaign", *line.flags, *places, *composer.hydra_overrides, *overrides]
-        app = hydra.main(config_path=str(composer.conf), config_name="config", version_base="1.3")(collect)
-        try:
-            with _as_argv(words), _errors_raised():
-                app()
-        except (HydraException, OmegaConfBaseException, YAMLError) as error:
-            raise as_bad_input(error, overrides, known=composer.known_keys(overrides)) from error
-        except ValueError as error:
-            # Hydra refuses some words this way instead of with an error of its own.
-            raise BadInput(f"the command line is not understood: {error}", remedy="campaign --help") from error
-        except SystemExit as left:
-            # Hydra's help and argparse leave this way; what they wanted to say is on the terminal already.
-            if left.code:
-                raise BadInput("the command line is not understood", remedy="campaign --help") from left
-    found = [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
-    return sorted(found, key=lambda job: (not job.hypothesis.null, "torch_compile" in job.hypothesis.needs))
+        words = ["campaign", *flags, *places, *composer.hydra_overrides, *overrides]
+        app = hydra.main(config_path=str(composer.conf), config_name="config", version_base="1.3")(task)
+        with _as_argv(words), _full_errors("1"):
+            app()
+
+
+@contextmanager
+def _understood(composer: Composer, overrides: Sequence[str]) -> Iterator[None]:
+    """What Hydra refuses of a command line, as a BadInput."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        raise as_bad_input(error, overrides, known=composer.known_keys(overrides)) from error
+    except ValueError as error:
+        # Hydra refuses some words this way instead of with an error of its own.
+        raise BadInput(f"the command line is not understood: {error}", remedy="campaign --help") from error
+    except SystemExit as left:
+        # Hydra's help and argparse leave this way; what they wanted to say is on the terminal already.
+        if left.code:
+            raise BadInput("the command line is not understood", remedy="campaign --help") from left
 
 
 def _listed(text: str) -> list[object]:
@@ -146,14 +199,19 @@ def _as_argv(words: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _errors_raised() -> Iterator[None]:
-    """HYDRA_FULL_ERROR=1 is Hydra's switch for raising errors to the caller instead of printing and exiting."""
-    before = os.environ.get("HYDRA_FULL_ERROR")
-    os.environ["HYDRA_FULL_ERROR"] = "1"
+def _full_errors(value: str | None) -> Iterator[None]:
+    """HYDRA_FULL_ERROR as `value`: 1 is Hydra's switch for raising errors to the caller instead of printing and
+    exiting. What a job starts must not inherit it."""
+    before = os.environ.get(FULL_ERROR)
     try:
+        _set(FULL_ERROR, value)
         yield
     finally:
-        if before is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before
+        _set(FULL_ERROR, before)
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

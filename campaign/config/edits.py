@@ -63,27 +63,42 @@ def settings(edit: Edit, *, where: str) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def stacked(edits: Sequence[Edit], *, where: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The overrides and the environment of several edits applied in order, each once.
+def stacked(edits: Sequence[tuple[str, Edit]], *, where: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The overrides and the environment of several edits applied in order; each comes with the name of its hypothesis.
 
-    Raises BadInput naming the key and both values when two edits disagree.
+    Raises BadInput naming both hypotheses when two of them set the same key or the same variable, to whatever values:
+    what each does alone could not be told apart.
     """
-    found: list[tuple[Setting, str]] = []
-    overrides: dict[str, None] = {}
+    keys: dict[str, tuple[str, Setting]] = {}
+    overrides: list[str] = []
     environment: dict[str, str] = {}
-    for edit in edits:
-        found.extend((setting, where) for setting in settings(edit, where=where))
-        overrides.update(dict.fromkeys(edit.overrides))
-        for name, value in edit.environment.items():
-            if environment.setdefault(name, value) != value:
-                raise BadInput(
-                    f"{where}: two edits set the environment variable {name}, to {environment[name]!r} and to "
-                    f"{value!r}",
-                    remedy="list one of the two hypotheses in the other's `conflicts`, or revert one: campaign stack "
-                    "--revert NAME --why TEXT",
-                )
-    refuse_clashes(found)
+    owners: dict[str, str] = {}
+    for name, edit in edits:
+        found = settings(edit, where=f"{where}, {name}")
+        for setting in found:
+            for key, (other, earlier) in keys.items():
+                if other != name and _overlap(key, setting.key):
+                    raise _both_set(where, other, earlier.written, name, setting.written)
+        keys.update({setting.key: (name, setting) for setting in found})
+        overrides += edit.overrides
+        for variable, value in edit.environment.items():
+            if variable in owners:
+                earlier_said = f"{variable}={environment[variable]}"
+                raise _both_set(where, owners[variable], earlier_said, name, f"{variable}={value}")
+            owners[variable], environment[variable] = name, value
     return tuple(overrides), environment
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two keys are the same, or one is a part of the other."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def _both_set(where: str, first: str, first_written: str, second: str, second_written: str) -> BadInput:
+    return BadInput(
+        f"{where}: {first} and {second} set the same key: {first_written} and {second_written}",
+        remedy=f"keep one of the two in the stack: campaign stack --revert {first} --why TEXT",
+    )
 
 
 def refuse_clashes(found: Sequence[tuple[Setting, str]]) -> None:
@@ -95,7 +110,7 @@ def refuse_clashes(found: Sequence[tuple[Setting, str]]) -> None:
             raise BadInput(
                 f"{where}: {setting.key} is set twice, to {first.value!r} ({first.written}) and to "
                 f"{setting.value!r} ({setting.written})",
-                remedy="keep one; of two accepted hypotheses, revert one: campaign stack --revert NAME --why TEXT",
+                remedy="keep one of the two",
             )
     for key, (setting, where) in by_key.items():
         inside = next((other for other in by_key if other.startswith(f"{key}.")), None)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from campaign.config.compose import Composer
-from campaign.config.edits import settings
+from campaign.config.edits import settings, stacked
 from campaign.config.evidence import check_evidence, counts_here, here
 from campaign.config.schema import as_record, number, one_of, text
 from campaign.errors import BadInput, UnknownName
-from campaign.records import Hypothesis
+from campaign.records import Edit, Hypothesis, Part
 from campaign.records.plan import PARITY_KINDS
 
 NEEDS = ("compiler", "cuda", "triton", "fp8", "fp4", "torch_compile")
@@ -21,6 +23,8 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def hypothesis_for(node: Any, choice: str | None, composer: Composer, workload: str) -> Hypothesis:
     """The `hypothesis` node of a composed config as a record; its name is its file's name.
+
+    A set has `parts` in place of `edit`: a mapping from names to edits, of which its edit is the whole.
 
     What is predicted may differ by workload: a predicted count and each of `BY_WORKLOAD` may be a mapping from
     workloads to values, of which the chosen one's is taken.
@@ -42,11 +46,56 @@ def hypothesis_for(node: Any, choice: str | None, composer: Composer, workload: 
             f"hypothesis {choice!r}: a name is letters, digits, '_', '-' and '.', at most 80 of them",
             remedy="rename the file: it names ledger entries, files and MLflow runs",
         )
-    values["edit"] = _edit_values(values.get("edit"))
+    file = f"conf/hypothesis/{choice}.yaml"
+    parts = _parts(values.pop("parts", None), choice, file)
+    if parts and values.get("edit") is not None:
+        raise BadInput(
+            f"hypothesis {choice} has `edit` and `parts`: the edit of a set is all of its parts",
+            remedy=f"put the edit among the parts, or take one of the two out of {file}",
+        )
+    values["edit"] = _whole(parts, choice, file) if parts else _edit_values(values.get("edit"))
     _predictions_here(values, workload, composer.options("workload"))
-    found = as_record(Hypothesis, values, "hypothesis", file=f"conf/hypothesis/{choice}.yaml")
+    found = replace(as_record(Hypothesis, values, "hypothesis", file=file), parts=parts)
     _check(found, composer)
     return found
+
+
+def _parts(node: Any, choice: str, file: str) -> tuple[Part, ...]:
+    """The parts of a set, each a whole edit; none for a hypothesis that is no set. Raises BadInput."""
+    if node is None:
+        return ()
+    if not isinstance(node, dict) or len(node) < 2:
+        raise BadInput(
+            f"hypothesis.parts = {node!r}: a set is a mapping from names to edits, at least two of them",
+            remedy="parts: {NAME: {overrides: [workload.KEY=VALUE]}, NAME: {...}}, or `edit` for a single one",
+        )
+    found = []
+    for name, value in node.items():
+        key = f"hypothesis.parts.{name}"
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise BadInput(
+                f"{key}: the name of a part is letters, digits, '_', '-' and '.', at most 80 of them",
+                remedy=f"rename the part in {file}",
+            )
+        edit = as_record(Edit, _edit_values(value), key, file=file)
+        if not edit.overrides and not edit.environment:
+            raise BadInput(
+                f"{key} changes nothing: a part is an edit", remedy=f"{key}.overrides: [workload.KEY=VALUE] in {file}"
+            )
+        _check_variables(edit, key)
+        settings(edit, where=f"hypothesis {choice}, part {name}")
+        found.append(Part(name, edit))
+    return tuple(found)
+
+
+def _whole(parts: Sequence[Part], choice: str, file: str) -> dict[str, Any]:
+    """The edit of a set: all of its parts. Raises BadInput where two of them set one key, to whatever values: one could
+    not be left out without the other."""
+    try:
+        overrides, environment = stacked([(one.name, one.edit) for one in parts], where=f"hypothesis {choice}")
+    except BadInput as error:
+        raise BadInput(error.message, remedy=f"leave it to one of the two parts in {file}") from error
+    return {"overrides": list(overrides), "environment": environment}
 
 
 def _predictions_here(values: dict[str, Any], workload: str, known: list[str]) -> None:
@@ -76,6 +125,16 @@ def _edit_values(edit: Any) -> Any:
     return {**{name: value for name, value in edit.items() if value is not None}, "environment": written}
 
 
+def _check_variables(edit: Edit, key: str) -> None:
+    for variable in edit.environment:
+        if not VARIABLE.fullmatch(variable):
+            raise BadInput(
+                f"{key}.environment: {variable!r} is not a name of an environment variable (letters, digits and '_', "
+                "not starting with a digit)",
+                remedy=f"{key}.environment={{NAME: VALUE}}",
+            )
+
+
 def _check(found: Hypothesis, composer: Composer) -> None:
     for key in ("claim", "mechanism", "acts_on"):
         text(getattr(found, key), f"hypothesis.{key}")
@@ -93,13 +152,7 @@ def _check(found: Hypothesis, composer: Composer) -> None:
         if need not in NEEDS:
             raise UnknownName("need in hypothesis.needs", need, NEEDS, remedy=f"hypothesis.needs=[{NEEDS[0]}]")
     check_evidence(found.predicted_evidence)
-    for variable in found.edit.environment:
-        if not VARIABLE.fullmatch(variable):
-            raise BadInput(
-                f"hypothesis.edit.environment: {variable!r} is not a name of an environment variable (letters, digits "
-                "and '_', not starting with a digit)",
-                remedy="hypothesis.edit.environment={NAME: VALUE}",
-            )
+    _check_variables(found.edit, "hypothesis.edit")
     known = composer.options("hypothesis")
     for field in ("conflicts", "requires"):
         for name in getattr(found, field):

@@ -48,11 +48,12 @@ class Job:
         words = [*searchpath_override(self.composer.searchpath), *self.overrides, *left]
         return shlex.join(["python", "-m", "campaign", *words])
 
-    def arm(self, role: str, name: str, edits: Sequence[Edit]) -> Arm:
-        """The root under the person's overrides with `edits` applied in order, resolved.
+    def arm(self, role: str, name: str, edits: Sequence[tuple[str, Edit]]) -> Arm:
+        """The root under the person's overrides with `edits` applied in order, resolved; each edit comes with the name
+        of its hypothesis.
 
-        Raises BadInput naming the key and both values when two edits disagree, UnknownName when one sets a key that
-        the workload does not have.
+        Raises BadInput naming both hypotheses when two edits set the same key, UnknownName when one sets a key that the
+        workload does not have.
         """
         where = f"arm {role} ({name})"
         overrides, environment = stacked(edits, where=where)

@@ -62,7 +62,9 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
         composer=composer,
         parameters=parameters,
     )
-    job.arm("solo", hypothesis.name, [hypothesis.edit])  # an edit of a key that is not there is said now
+    job.arm(
+        "solo", hypothesis.name, [(hypothesis.name, hypothesis.edit)]
+    )  # an edit of a key that is not there is said now
     return job
 
 

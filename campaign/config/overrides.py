@@ -12,6 +12,7 @@ from campaign.config.parameters import check_parameter
 from campaign.errors import BadInput, UnknownName
 
 ALONE = "arms must be measured one after another; another launcher or sweeper would run them side by side"
+SWEEPERS = ("basic", "optuna")
 
 
 def check_overrides(written: Sequence[str], composer: Composer, *, sweep: bool) -> None:
@@ -23,8 +24,11 @@ def check_overrides(written: Sequence[str], composer: Composer, *, sweep: bool) 
             raise BadInput(f"{text!r} is not an override: it has no '='", remedy=remedy)
         override = parse(text)
         key = override.key_or_group
-        if key in ("hydra/launcher", "hydra/sweeper") and override.value() != "basic":
-            raise BadInput(f"{text}: {ALONE}", remedy=f"leave {key} out")
+        known = {"hydra/launcher": ("basic",), "hydra/sweeper": SWEEPERS}.get(key)
+        if known is not None and override.value() not in known:
+            raise BadInput(f"{text}: {ALONE}", remedy=f"leave {key} out, or {key}={known[-1]}")
+        if key == "hydra/sweeper" and override.value() == "optuna" and not sweep:
+            raise BadInput(f"{text} searches over a range, in a sweep", remedy=f"-m {text} ...")
         if override.package is not None:
             raise BadInput(f"{text!r}: '@' places a group elsewhere, and every group here has one place", remedy=key)
         if key in GROUPS:

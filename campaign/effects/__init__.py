@@ -4,7 +4,7 @@
 from campaign.effects.floors import floor, threshold
 from campaign.effects.intervals import Interval, detectable_sds, interval, ratio_of, resolves, rounds_needed
 from campaign.effects.memory import memory_change
-from campaign.effects.speed import effect, pair_logs, readable, round_logs, seconds_per_token
+from campaign.effects.speed import effect, level_drift, pair_logs, readable, round_logs, seconds_per_token
 
 __all__ = [
     "Interval",
@@ -12,6 +12,7 @@ __all__ = [
     "effect",
     "floor",
     "interval",
+    "level_drift",
     "memory_change",
     "pair_logs",
     "ratio_of",

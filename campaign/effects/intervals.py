@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import nctdtr, stdtrit
+from scipy.special import nctdtr, stdtr, stdtrit
 
 SMALLEST_SD = 0.0002  # of a round's log ratio: ties on a coarse timer must not claim certainty
 CONFIDENCE = 0.95  # of `low` and `high`, two-sided
@@ -59,6 +59,11 @@ def ratio_of(log: float) -> float:
 def t_quantile(share: float, degrees: int) -> float:
     """The value below which `share` of Student's t with `degrees` degrees of freedom lies."""
     return float(stdtrit(degrees, share))
+
+
+def t_share(value: float, degrees: int) -> float:
+    """The share of Student's t with `degrees` degrees of freedom that lies below `value`."""
+    return float(stdtr(degrees, value))
 
 
 def detectable_sds(rounds: int, alpha: float, power: float) -> float:

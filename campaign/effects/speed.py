@@ -99,6 +99,15 @@ def readable(rounds: Sequence[Round], clock: str) -> bool:
     return bool(readings) and all(value is not None and value > 0 for value in readings)
 
 
+def level_drift(one: Round, clock: str, arm: str) -> float:
+    """The arm's median time in the later half of the round against the earlier half, as a share above 0."""
+    times = seconds_per_token(one, clock, arm)
+    half = len(times) // 2
+    if not half:
+        return 0.0
+    return math.expm1(abs(math.log(float(numpy.median(times[-half:])) / float(numpy.median(times[:half])))))
+
+
 @dataclass(frozen=True)
 class _Side:
     """One arm over all rounds; `log_total` has shape [rounds]: log of total seconds per token."""

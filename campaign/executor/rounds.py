@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from campaign.errors import TrialFailed
 from campaign.executor.process import TrialProcess, build_request
-from campaign.records import Arm, Block, Memory, Plan, Protocol, Round, Surroundings, Trial, from_json, to_json
+from campaign.records import Arm, Block, Memory, Plan, Protocol, Round, Study, Surroundings, Trial, from_json, to_json
 from campaign.timing import is_steady, steps_per_block
 
 
@@ -50,7 +50,7 @@ class RoundRequest:
     together: bool = True
 
 
-def run_round(plan: Plan, request: RoundRequest) -> Round:
+def run_round(plan: Plan | Study, request: RoundRequest) -> Round:
     """Run one round to its end, or to the first trial that fails; either way the round that comes back has a trial
     for each arm that was started and every block that was measured."""
     begun = time.perf_counter()
@@ -62,7 +62,7 @@ def run_round(plan: Plan, request: RoundRequest) -> Round:
             if request.together:
                 _run_group(plan, request, request.arms, request.watch, running, blocks, file, seen)
             else:
-                # One watch over both, since each arm alone would say nothing of the time between.
+                # One watch over all, since each arm alone would say nothing of the time between.
                 with request.watch(()) as seen_all:
                     for arm in request.arms:
                         _run_group(plan, request, [arm], _unwatched, running, blocks, file, [])
@@ -90,7 +90,7 @@ def _unwatched(pids: Sequence[int]) -> Iterator[Callable[[], Surroundings]]:
 
 
 def _run_group(
-    plan: Plan,
+    plan: Plan | Study,
     request: RoundRequest,
     arms: Sequence[Arm],
     watch: Callable[[Sequence[int]], AbstractContextManager[Callable[[], Surroundings]]],
@@ -106,7 +106,7 @@ def _run_group(
         group = {role: running[role] for role in roles}
         _warm_up(plan.protocol, group)
         turns = [(position, role) for position, role in enumerate(request.order) if role in group]
-        # Both arms take blocks of the same length, so an arm that runs alone takes over the first one's.
+        # Every arm takes blocks of the same length, so an arm that runs alone takes over the first one's.
         steps = blocks[0].steps if blocks else _steps_per_block(plan.protocol, group)
         with watch([one.process.pid for one in group.values()]) as surroundings:
             _take_turns(plan.protocol, request, group, turns, steps, blocks, file)
@@ -115,9 +115,9 @@ def _run_group(
 
 
 def _start(
-    plan: Plan, request: RoundRequest, arms: Sequence[Arm], stack: ExitStack, running: dict[str, _Running]
+    plan: Plan | Study, request: RoundRequest, arms: Sequence[Arm], stack: ExitStack, running: dict[str, _Running]
 ) -> None:
-    variables = {**plan.control.environment, **plan.treatment.environment}
+    variables = {name: value for arm in plan.arms for name, value in arm.environment.items()}
     for arm in arms:
         log = request.logs / f"{request.id}-{arm.role}.log"
         process = stack.enter_context(TrialProcess(arm, log))

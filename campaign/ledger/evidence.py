@@ -1,17 +1,17 @@
-"""The evidence of one plan, put together from its lines and raw files. Not imported by a listing."""
+"""The evidence of one plan or study, put together from its lines and raw files. Not imported by a listing."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from campaign.errors import LedgerDamaged
 from campaign.ledger.entry import Entry
 from campaign.ledger.raw import RawDamaged, RawFiles
 from campaign.ledger.store import Store
-from campaign.records import Block, Evidence, Plan, Probe, Round, Trial, from_json
+from campaign.records import Block, Evidence, Plan, Probe, Round, Study, StudyEvidence, Trial, from_json
 
 
 def gather(store: Store, raw: RawFiles, plan_id: str) -> Evidence | None:
@@ -24,12 +24,26 @@ def gather(store: Store, raw: RawFiles, plan_id: str) -> Evidence | None:
     if registered is None:
         return None
     probes = [entry for entry in mine if entry.kind == "probe"]
-    trials = {(entry.body.get("round_id"), entry.body.get("id")): entry for entry in mine if entry.kind == "trial"}
     return Evidence(
         plan=record(Plan, registered, store.place),
         probe=record(Probe, probes[-1], store.place) if probes else None,
-        rounds=tuple(_round(entry, trials, raw, store.place) for entry in mine if entry.kind == "blocks"),
+        rounds=_rounds(mine, raw, store.place),
     )
+
+
+def gather_study(store: Store, raw: RawFiles, study_id: str) -> StudyEvidence | None:
+    """The study and its rounds in order with their blocks; None for one that is not declared. Raises LedgerDamaged,
+    RawDamaged."""
+    mine = list(store.entries({"study", "trial", "blocks"}, verify=True, plan=study_id))
+    declared = next((entry for entry in mine if entry.kind == "study"), None)
+    if declared is None:
+        return None
+    return StudyEvidence(record(Study, declared, store.place), _rounds(mine, raw, store.place))
+
+
+def _rounds(entries: Sequence[Entry], raw: RawFiles, place: str) -> tuple[Round, ...]:
+    trials = {(entry.body.get("round_id"), entry.body.get("id")): entry for entry in entries if entry.kind == "trial"}
+    return tuple(_round(entry, trials, raw, place) for entry in entries if entry.kind == "blocks")
 
 
 def _round(entry: Entry, trials: Mapping[tuple[Any, Any], Entry], raw: RawFiles, place: str) -> Round:

@@ -1,19 +1,21 @@
 """The store on a file: one JSON object a line, each chained to the one before by its hash.
 
-An append takes the file's lock, cuts a torn tail aside, writes one line and returns when the line is on the disk.
-Reading takes the shared lock for as long as the read itself, so that a half-written line is never seen.
+An append takes the writers' turn and the file's lock, cuts a torn tail aside, writes one line and returns when the
+line is on the disk. Reading takes the shared lock for as long as the read itself, so that a half-written line is never
+seen; it waits for no one's turn.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from campaign.errors import BadInput, CampaignError, LedgerDamaged, LedgerUnwritable
+from campaign.errors import BadInput, LedgerDamaged
 from campaign.ledger.chain import Misplaced, before_torn_tail, chained, newer, pick
+from campaign.ledger.disk import SHARE, WAIT, Turn, lock, refused, sync_folder
 from campaign.ledger.entry import (
     GENESIS,
     Entry,
@@ -30,6 +32,7 @@ from campaign.ledger.entry import (
     to_entry,
 )
 
+TURN_FILE = ".lock"
 _READ_BYTES = 256 * 1024  # twice as fast as the default on a ledger of 50 MB
 _DECODED_AT_ONCE = 250
 KINDS = frozenset(
@@ -43,6 +46,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.torn = ""
+        self._turn = Turn(path.with_name(TURN_FILE))
         self._size = 0  # bytes of the file that were checked
         self._lines = 0
         self._prev = GENESIS
@@ -55,14 +59,22 @@ class Journal:
         """The file's path."""
         return str(self.path)
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """See `store.Store.transaction`. Raises LedgerUnwritable."""
+        with self._turn.taken():
+            yield
+
     def heal(self) -> str:
-        """Cut a torn tail into `<name>.torn` and say so; an empty string when there was none."""
-        if not self.path.exists():
-            return ""
+        """Cut a torn tail into `<name>.torn` and say so; an empty string when there was none. A line that another
+        process is writing is waited for. Raises LedgerUnwritable where nothing could be written."""
         before = self.torn
         self.torn = ""
-        with _Locked(self.path) as file:
-            self._sound(file)
+        with self.transaction():
+            if not self.path.exists():
+                return ""
+            with _locked(self.path) as file:
+                self._sound(file)
         found, self.torn = self.torn, self.torn or before
         return found
 
@@ -80,7 +92,7 @@ class Journal:
             place = not_finite(body)
             why = f"{place} is NaN or infinite, which JSON cannot hold; write null" if place else str(error)
             raise BadInput(f"{kind} {id} cannot be written to the ledger: {why}") from error
-        with _Locked(self.path, create=True) as file:
+        with self.transaction(), _locked(self.path, create=True) as file:
             if not self._is_as_seen(file):
                 self._sound(file)
             if (kind, id) in self._known:
@@ -105,7 +117,7 @@ class Journal:
     def _entries(self, kinds: Collection[str] | None, verify: bool, plan: str) -> Iterator[Entry]:
         try:
             with open(self.path, "rb", buffering=_READ_BYTES) as file:
-                fcntl.flock(file, fcntl.LOCK_SH)
+                lock(file.fileno(), self.path, SHARE)
                 if verify:
                     self._check(file.fileno())
                 if verify and plan:
@@ -117,7 +129,7 @@ class Journal:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _refused(self.path, "read", error) from error
+            raise refused(self.path, "read", error) from error
         for start in range(0, len(picked), _DECODED_AT_ONCE):
             some = picked[start : start + _DECODED_AT_ONCE]
             values = decode_many([line for _, line in some])
@@ -144,7 +156,7 @@ class Journal:
         """Check what is new in the file since the last look, without changing it."""
         if self._is_as_seen(file):
             return
-        data = os.pread(file, os.fstat(file).st_size, 0)
+        data = self._unread(file)
         sound, why = before_torn_tail(data)
         self._catch_up(file, data[:sound])
         self._note_torn(why)
@@ -165,7 +177,7 @@ class Journal:
         """Check what is new in the file, then cut a torn tail aside. A damaged file is left as it is."""
         if self._is_as_seen(file):
             return
-        data = os.pread(file, os.fstat(file).st_size, 0)
+        data = self._unread(file)
         sound, why = before_torn_tail(data)
         self._catch_up(file, data[:sound])
         if not why:
@@ -177,16 +189,20 @@ class Journal:
                 kept.write(tail if tail.endswith(b"\n") else tail + b"\n")
                 kept.flush()
                 os.fsync(kept.fileno())
-            os.ftruncate(file, sound)
+            os.ftruncate(file, self._size)
             os.fsync(file)
         except OSError as error:
-            raise _refused(self.path, "heal", error) from error
+            raise refused(self.path, "heal", error) from error
         self._look(file)
         self.torn = f"{self.path}: {len(tail)} bytes at the end were torn ({why}); cut into {aside.name}"
 
+    def _unread(self, file: int) -> bytes:
+        """What was written since the last look, by whomever."""
+        return os.pread(file, os.fstat(file).st_size - self._size, self._size)
+
     def _catch_up(self, file: int, data: bytes) -> None:
-        """Check the lines of `data`, the whole sound file, that are new since the last look, whoever wrote them."""
-        for number, line, value in chained(data, self.place, self._size, self._lines + 1, self._prev):
+        """Check the whole lines in `data`, which are new since the last look."""
+        for number, line, value in chained(data, self.place, 0, self._lines + 1, self._prev):
             earlier = self._known.get((value["kind"], value["id"]))
             if earlier:
                 raise LedgerDamaged(
@@ -221,35 +237,24 @@ class Journal:
         return to_entry(first, number)
 
 
-class _Locked:
+@contextmanager
+def _locked(path: Path, *, create: bool = False) -> Iterator[int]:
     """The file opened and exclusively locked, as a descriptor; a created file's folder is synced."""
-
-    def __init__(self, path: Path, *, create: bool = False) -> None:
-        self._path = path
-        self._create = create
-
-    def __enter__(self) -> int:
-        try:
-            new = self._create and not self._path.exists()
-            self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if self._create else 0), 0o644)
-            if new:
-                sync_folder(self._path.parent)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        except OSError as error:
-            raise _refused(self._path, "open", error) from error
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new name in `folder` durable."""
-    handle = os.open(folder, os.O_RDONLY)
+    file = -1
     try:
-        os.fsync(handle)
+        new = create and not path.exists()
+        file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0), 0o644)
+        if new:
+            sync_folder(path.parent)
+    except OSError as error:
+        if file >= 0:
+            os.close(file)
+        raise refused(path, "open", error) from error
+    try:
+        lock(file, path, WAIT)
+        yield file
     finally:
-        os.close(handle)
+        os.close(file)
 
 
 def _write(file: int, path: Path, line: bytes, size: int) -> None:
@@ -264,14 +269,7 @@ def _write(file: int, path: Path, line: bytes, size: int) -> None:
             os.ftruncate(file, size)
         except OSError:
             pass  # the torn tail stays and the next append cuts it
-        raise _refused(path, "write", error) from error
-
-
-def _refused(path: Path, verb: str, error: OSError) -> CampaignError:
-    return LedgerUnwritable(
-        f"cannot {verb} the ledger {path}: {error.strerror or error}; nothing after its last line is recorded",
-        remedy=f"df -h {path.parent}; ls -ld {path.parent}; then run the same command again",
-    )
+        raise refused(path, "write", error) from error
 
 
 def _plan_of(value: dict) -> str:

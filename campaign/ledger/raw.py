@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from campaign.errors import BadInput, LedgerDamaged, LedgerUnwritable
-from campaign.ledger.journal import sync_folder
+from campaign.errors import BadInput, LedgerDamaged
+from campaign.ledger.disk import sync_folder, unusable
 
 RAW = "raw"
-INFLIGHT = "inflight"
 _SUFFIX_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.")
 
 
@@ -23,7 +22,7 @@ class RawDamaged(LedgerDamaged):
 
 
 class RawFiles:
-    """The `raw/` and `inflight/` folders of one campaign."""
+    """The `raw/` folder of one campaign."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,9 +54,7 @@ class RawFiles:
             sync_folder(target.parent)
         except OSError as error:
             passing.unlink(missing_ok=True)
-            raise LedgerUnwritable(
-                f"cannot write {target}: {error.strerror or error}", remedy=f"df -h {self.folder}; ls -ld {self.folder}"
-            ) from error
+            raise unusable(target, error) from error
         return relative
 
     def load(self, relative: str, ledger: str, line: int) -> bytes:
@@ -73,25 +70,6 @@ class RawFiles:
         if found != path.name.partition(".")[0]:
             raise RawDamaged(ledger, line, path, f"was altered: its SHA-256 is now {found}")
         return data
-
-    def inflight(self, round_id: str) -> Path:
-        """The file that a round streams its blocks to, `inflight/<round_id>.jsonl`; its folder is made."""
-        path = self.path(f"{INFLIGHT}/{round_id}.jsonl")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
-    def left_inflight(self) -> list[Path]:
-        """The inflight files there are, by name."""
-        return sorted((self.folder / INFLIGHT).glob("*.jsonl"))
-
-    def seal(self, round_id: str) -> str:
-        """The finished inflight file as a raw file; `inflight` itself stays until the ledger names the raw one."""
-        path = self.inflight(round_id)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise BadInput(f"round {round_id} has no {path} to seal") from None
-        return self.keep(data, ".jsonl")
 
 
 def _sha256(data: bytes) -> str:

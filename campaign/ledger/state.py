@@ -1,50 +1,42 @@
-"""What the ledger's lines add up to: plans, decisions, the stack, floors, and the evidence of a plan.
+"""One campaign's ledger as a run has it: everything that is read from it, and what may be written to it.
 
-Everything here is a replay of the lines in file order. Records are imported inside the methods that return them, so
-that a listing (`decision_rows`) costs no more than reading the file.
+Several processes may write one campaign at once. Each append stands by itself; what must hold from a look to the
+append that follows from it goes into a `transaction`.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 
-from campaign.errors import BadInput, CampaignError, UnknownName
+from campaign.errors import BadInput, UnknownName
 from campaign.ledger.entry import Entry, Stamp
-from campaign.ledger.raw import RawFiles
-from campaign.ledger.writer import WriterLock
+from campaign.ledger.raw import RAW
+from campaign.ledger.replay import LEDGER_FILE, Replay
+from campaign.ledger.standing import ACCEPT, RULINGS
+from campaign.ledger.streams import Streams
 
 TYPE_CHECKING = False  # the name that type checkers know, without importing `typing`
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from campaign.ledger.store import Store
-    from campaign.records import Decision, Evidence, Plan
 
-LEDGER_FILE = "ledger.jsonl"
+__all__ = ["LEDGER_FILE", "Ledger"]
 
 
-class Ledger:
-    """One campaign's ledger. `stamp` goes on every line that is appended; set it once the fingerprint is known.
+class Ledger(Replay):
+    """One campaign's ledger. `stamp` goes on every line that is appended; set it once the fingerprint is known."""
 
-    `notices` are sentences to show the person: torn tails that were cut, unfinished rounds that were kept.
-    """
-
-    def __init__(self, folder: Path, store: Store, *, lock: WriterLock | None = None, stamp: Stamp | None = None):
-        self.folder = folder
-        self.store = store
+    def __init__(self, folder: Path, store: Store, *, writable: bool = False, stamp: Stamp | None = None) -> None:
+        super().__init__(folder, store)
         self.stamp = stamp or Stamp()
-        self.notices: list[str] = []
-        self._lock = lock
-        self._raw = RawFiles(folder)
-        self._streaming: set[str] = set()
+        self._writable = writable
+        self._streams = Streams(folder)
         self._begun = False
-        if lock is not None:
-            try:
-                if healed := store.heal():
-                    self.notices.append(healed)
-            except CampaignError:
-                lock.release()
-                raise
+        if writable and (healed := store.heal()):
+            self.notices.append(healed)
 
     def __enter__(self) -> Ledger:
         return self
@@ -53,21 +45,21 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Free the writer's lock; a ledger opened for reading has none."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        """Let go of the claims and of the rounds that were being streamed; nothing can be written after."""
+        self._streams.close()
+        self._writable = False
 
-    @property
-    def file(self) -> Path:
-        """The ledger's file."""
-        return self.folder / LEDGER_FILE
-
-    # Writing
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """For the body of the `with`, no other process appends to this campaign: what is read in it still holds when
+        it appends. Keep it short; readers do not wait for it."""
+        self._must_write()
+        with self.store.transaction():
+            yield
 
     def append(self, kind: str, id: str, body: dict[str, Any]) -> Entry:
         """Add one entry durably; the same kind, id and body again is the first entry. The first append of a
-        campaign writes its `campaign` entry before. Raises BadInput, LedgerDamaged, CampaignError (disk)."""
+        campaign writes its `campaign` entry before. Raises BadInput, LedgerDamaged, LedgerUnwritable (disk)."""
         self._must_write()
         if not self._begun and kind != "campaign" and next(self.store.entries(verify=False), None) is None:
             from campaign import __version__
@@ -76,162 +68,106 @@ class Ledger:
             self.store.append("campaign", name, {"name": name, "created_by": __version__}, self.stamp)
         self._begun = True
         entry = self.store.append(kind, id, body, self.stamp)
-        if kind == "blocks" and id in self._streaming:
-            self._streaming.discard(id)
-            path = self._raw.inflight(id)
-            if path.exists() and (body.get("blocks_file") or not path.stat().st_size):
-                path.unlink()
+        if kind == "blocks" and self._streams.is_open(id):
+            path = self._streams.path(id)
+            empty = path.exists() and not path.stat().st_size
+            self._streams.end(id, remove=bool(body.get("blocks_file")) or empty)
         return entry
 
     def revoke(self, decision_id: str, why: str) -> None:
-        """Take an accepted decision out of the stack; the decision itself stays. Revoking again changes nothing.
+        """Take a decision out of the stack; the decision itself stays. Revoking what is revoked changes nothing.
         Raises UnknownName for a decision that the ledger does not have."""
-        self._must_write()
-        rows = {row["id"]: row for row in self.decision_rows()}
-        if decision_id not in rows:
-            raise UnknownName("decision", decision_id, rows, remedy="campaign ledger")
-        if not rows[decision_id]["revoked"]:
-            self.append("revoked", f"revoked-{decision_id}", {"decision_id": decision_id, "why": why})
+        with self.transaction():
+            row = self._row(decision_id)
+            if not row["revoked"]:
+                times = self.standing().taken_back.get(decision_id, 0)
+                again = f"-{times + 1}" if times else ""
+                self.append("revoked", f"revoked-{decision_id}{again}", {"decision_id": decision_id, "why": why})
+
+    def rule(self, decision_id: str, verdict: str, why: str) -> None:
+        """Record what a person decides about a decision, whatever its verdict: 'accept' puts it into the stack (at
+        the end, where it is not in it), 'reject' takes it out. The latest ruling stands.
+
+        Raises UnknownName for a decision that the ledger does not have; BadInput for another word, for no reason, and
+        where another decision on the same hypothesis is in the stack.
+        """
+        if verdict not in RULINGS:
+            raise BadInput(f"a ruling is {' or '.join(RULINGS)}, not {verdict!r}")
+        if not why.strip():
+            raise BadInput("a ruling needs its reason", remedy="--why TEXT")
+        with self.transaction():
+            row = self._row(decision_id)
+            for other in self.stack_rows():
+                if verdict == ACCEPT and other["hypothesis"] == row["hypothesis"] and other["id"] != decision_id:
+                    raise BadInput(
+                        f"{row['hypothesis']} is in the stack already, by decision {other['id']}",
+                        remedy=f"campaign stack --campaign {self.folder.name} --revert {row['hypothesis']} --why TEXT",
+                    )
+            number = self.standing().ruled.get(decision_id, 0) + 1
+            body = {"decision_id": decision_id, "verdict": verdict, "why": why}
+            self.append("ruling", f"ruling-{decision_id}-{number}", body)
 
     def keep(self, data: bytes, suffix: str) -> str:
         """Keep raw data durably beside the ledger; returns its path there, `raw/<sha256><suffix>`. Idempotent."""
         self._must_write()
         return self._raw.keep(data, suffix)
 
-    def inflight(self, round_id: str) -> Path:
-        """The file to stream a round's blocks to, one JSON row a line. What a dead run left under the same name is
-        kept as raw first."""
+    def claim(self, id: str) -> bool:
+        """Take the plan or study with this id until this ledger is closed or its process dies, so that no other
+        process goes on with it; False where a live process has it."""
         self._must_write()
-        path = self._raw.inflight(round_id)
-        if round_id not in self._streaming and path.exists():
-            self._recover(path)
-        self._streaming.add(round_id)
-        return path
+        return self._streams.claim(id)
+
+    # Rounds in flight
+
+    def inflight(self, round_id: str) -> Path:
+        """The file to stream a round's blocks to, one JSON row a line; write into it, do not replace it. What a dead
+        run left under the same name is kept as raw first. Raises BadInput where a live process streams it."""
+        self._must_write()
+        if self._streams.is_open(round_id):
+            return self._streams.path(round_id)
+        self._recover(self._streams.path(round_id))
+        return self._streams.open(round_id)
 
     def seal(self, round_id: str) -> str:
         """The streamed file as a raw file, `raw/<sha256>.jsonl`. The inflight file goes when the round's `blocks`
         entry is written, so that a crash in between loses nothing."""
         self._must_write()
-        return self._raw.seal(round_id)
+        path = self._streams.path(round_id)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise BadInput(f"round {round_id} has no {path} to seal") from None
+        return self._raw.keep(data, ".jsonl")
 
     def recover_inflight(self) -> list[str]:
-        """Keep what dead runs left in `inflight/` as raw files, each with a `note` entry; returns what was done,
-        one sentence a file, also in `notices`."""
+        """Keep what dead runs left in `inflight/` as raw files, each with a `note` entry; returns what was done, one
+        sentence a file, also in `notices`. What a live process streams is left alone."""
         self._must_write()
-        left = [path for path in self._raw.left_inflight() if path.stem not in self._streaming]
-        return [sentence for path in left if (sentence := self._recover(path))]
+        self._streams.tidy(self.folder / RAW)
+        return [sentence for path in self._streams.left() if (sentence := self._recover(path))]
 
     def _recover(self, path: Path) -> str:
         round_id = path.stem
-        data = path.read_bytes()
-        sentence = ""
-        if data:
+        with self._streams.adopted(path) as data:
+            if not data:
+                return ""
             raw = self._raw.keep(data, ".jsonl")
-            named = any(entry.body.get("blocks_file") == raw for entry in self._entries({"blocks"}))
-            if not named:
-                rows = data.count(b"\n")
-                text = f"round {round_id} was interrupted after {rows} blocks; they are kept in {raw} and not counted"
-                self.append(
-                    "note",
-                    f"interrupted-{raw[4:20]}-{round_id}"[:200],
-                    {"text": text, "round_id": round_id, "raw": raw},
-                )
-                self.notices.append(text)
-                sentence = text
-        path.unlink()
-        return sentence
+            if any(entry.body.get("blocks_file") == raw for entry in self._entries({"blocks"})):
+                return ""
+            rows = data.count(b"\n")
+            text = f"round {round_id} was interrupted after {rows} blocks; they are kept in {raw} and not counted"
+            body = {"text": text, "round_id": round_id, "raw": raw}
+            self.append("note", f"interrupted-{raw[4:20]}-{round_id}"[:200], body)
+            self.notices.append(text)
+            return text
 
     def _must_write(self) -> None:
-        if self._lock is None:
+        if not self._writable:
             raise BadInput(f"the ledger in {self.folder} is open for reading only")
 
-    # Reading
-
-    def path(self, relative: str) -> Path:
-        """The file that the ledger calls `relative`, inside the campaign's folder."""
-        return self._raw.path(relative)
-
-    def plans(self) -> list[Plan]:
-        """Every registered plan, in order."""
-        from campaign.ledger.evidence import record
-        from campaign.records import Plan
-
-        return [record(Plan, entry, self.store.place) for entry in self._entries({"registered"})]
-
-    def plan(self, plan_id: str) -> Plan:
-        """The registered plan with this id. Raises UnknownName."""
-        from campaign.ledger.evidence import record
-        from campaign.records import Plan
-
-        for entry in self._entries({"registered"}, plan=plan_id):
-            return record(Plan, entry, self.store.place)
-        raise self._no_plan(plan_id)
-
-    def decision_rows(self) -> list[dict[str, Any]]:
-        """Every decision as plain JSON values, in order, without importing records. `sequence` is the decision's
-        place in the ledger from 1 on, whatever the writer believed; `revoked` says whether it was revoked."""
-        decisions, revoked = [], set()
-        for entry in self._entries({"decision", "revoked"}):
-            if entry.kind == "revoked":
-                revoked.add(entry.body.get("decision_id"))
-            else:
-                decisions.append(entry.body)
-        for sequence, row in enumerate(decisions, 1):
-            row["sequence"] = sequence
-            row["revoked"] = row.get("id") in revoked
-        return decisions
-
-    def decisions(self) -> list[Decision]:
-        """Every decision, revoked ones too, in order and numbered from 1."""
-        return [self._decision(row) for row in self.decision_rows()]
-
-    def next_sequence(self) -> int:
-        """The number of the decision that is written next."""
-        return len(self.decision_rows()) + 1
-
-    def revoked(self) -> set[str]:
-        """The ids of revoked decisions."""
-        return {entry.body["decision_id"] for entry in self._entries({"revoked"})}
-
-    def stack_rows(self) -> list[dict[str, Any]]:
-        """The decisions that make up the stack, as in `decision_rows`."""
-        return [row for row in self.decision_rows() if row["verdict"]["verdict"] == "accept" and not row["revoked"]]
-
-    def stack(self) -> tuple[Decision, ...]:
-        """The accepted decisions that were not revoked, in the order they were accepted."""
-        return tuple(self._decision(row) for row in self.stack_rows())
-
-    def unfinished(self) -> list[str]:
-        """The ids of registered plans that have no decision, oldest first."""
-        decided = {row["plan_id"] for row in self.decision_rows()}
-        return [entry.body["id"] for entry in self._entries({"registered"}) if entry.body["id"] not in decided]
-
-    def evidence(self, plan_id: str) -> Evidence:
-        """Everything recorded for a plan: the plan, its probe (the newest, None before one was taken), and its
-        rounds in order with their blocks read from the raw files.
-
-        Checks the whole ledger's chain and every raw file's hash. Raises UnknownName, LedgerDamaged, RawDamaged.
-        """
-        from campaign.ledger.evidence import gather
-
-        found = gather(self.store, self._raw, plan_id)
-        if found is None:
-            raise self._no_plan(plan_id)
-        return found
-
-    def _entries(self, kinds: set[str], plan: str = "") -> list[Entry]:
-        found = list(self.store.entries(kinds, verify=False, plan=plan))
-        if self.store.torn and self.store.torn not in self.notices:
-            self.notices.append(self.store.torn)
-        return found
-
-    def _no_plan(self, plan_id: str) -> UnknownName:
-        return UnknownName("plan", plan_id, (entry.id for entry in self._entries({"registered"})))
-
-    def _decision(self, row: dict[str, Any]) -> Decision:
-        from campaign.records import Decision, from_json
-
-        try:
-            return from_json(Decision, row)
-        except ValueError as error:
-            raise CampaignError(f"{self.store.place}: decision {row.get('id')} cannot be read: {error}") from error
+    def _row(self, decision_id: str) -> dict[str, Any]:
+        rows = self.standing().rows
+        if decision_id not in rows:
+            raise UnknownName("decision", decision_id, rows, remedy="campaign ledger")
+        return rows[decision_id]

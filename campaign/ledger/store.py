@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from campaign.ledger.entry import Entry, Stamp
@@ -28,6 +29,11 @@ class Store(Protocol):
         """Cut what an interrupted append left behind, keep the cut bytes aside, and say so; empty when sound."""
         ...
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """For the body of the `with`, nobody else appends: what is read in it still holds when it appends. Readers do
+        not wait for it. It may be entered again inside itself."""
+        ...
+
     def append(self, kind: str, id: str, body: dict[str, Any], stamp: Stamp) -> Entry:
         """Add one entry and return it once it is durable.
 
@@ -39,7 +45,8 @@ class Store(Protocol):
     def entries(self, kinds: Collection[str] | None = None, verify: bool = True, plan: str = "") -> Iterator[Entry]:
         """Entries in the order they were appended, of `kinds` (all when None).
 
-        With `plan`, only those that belong to it: its `registered` entry, and those whose body names it as `plan_id`.
+        With `plan`, only those that belong to it: its `registered` or `study` entry, and those whose body names it as
+        `plan_id`.
 
         `verify` checks every entry of the store first, whatever is asked for. Raises LedgerDamaged.
         """

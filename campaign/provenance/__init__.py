@@ -1,11 +1,12 @@
 """Which code ran: the git commit with the patch on top of it, the hash of the source files, the packages.
 
-Nothing here raises because of git: a missing binary, no repository, an unborn branch or a folder of another owner is
-a `status` in the record. The user's repository is only read: the snapshot uses an index and an object store of its
-own in a temporary folder.
+A snapshot never raises because of git: a missing binary, no repository, an unborn branch or a folder of another owner
+is a `status` in the record. It only reads the user's repository: it uses an index and an object store of its own in a
+temporary folder. `worktree` brings a recorded state back as files beside, and says why where it cannot.
 """
 
-from campaign.provenance.code import code_hash, packages
+from campaign.provenance.code import code_hash, code_parts, differing, packages
 from campaign.provenance.snapshot import PATCH_LIMIT_BYTES, Snapshot, snapshot
+from campaign.provenance.worktree import worktree
 
-__all__ = ["PATCH_LIMIT_BYTES", "Snapshot", "code_hash", "packages", "snapshot"]
+__all__ = ["PATCH_LIMIT_BYTES", "Snapshot", "code_hash", "code_parts", "differing", "packages", "snapshot", "worktree"]

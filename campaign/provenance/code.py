@@ -11,21 +11,49 @@ SUFFIXES = (".py", ".cpp", ".cu", ".h", ".hpp", ".cuh", ".yaml", ".yml")
 FOLDERS = ("models", "kernels", "conf")
 
 
-def code_hash(root: Path, targets: Iterable[str] = ()) -> str:
+def code_hash(root: Path, targets: Iterable[str] = (), *, package: Path | None = None) -> str:
     """SHA-256 over the names and contents of the source files of the installed `campaign`, of the project's `models/`,
     `kernels/` and `conf/`, and of the top package or module of each dotted path in `targets` that lies in the project.
-    A file that cannot be read counts by its name and the reason; never raises."""
+    `package` is another `campaign` to take for the installed one. A file that cannot be read counts by its name and
+    the reason; never raises."""
     total = hashlib.sha256()
+    for name, top in _tops(root, targets, package):
+        for line in _lines(name, top):
+            total.update(line)
+    return total.hexdigest()
+
+
+def code_parts(root: Path, targets: Iterable[str] = ()) -> dict[str, str]:
+    """The same by its parts, to say later which of them differs: 'campaign', 'models', ... to the SHA-256 of each that
+    has source files."""
+    found = {}
+    for name, top in _tops(root, targets, None):
+        if lines := b"".join(_lines(name, top)):
+            found[name] = hashlib.sha256(lines).hexdigest()
+    return found
+
+
+def differing(root: Path, other: Path, targets: Iterable[str] = ()) -> list[str]:
+    """The source files that `code_hash` counts and that are not the same under both roots, by their names, sorted."""
+    targets = list(targets)
+    sides = [{line for name, top in _tops(one, targets, None) for line in _lines(name, top)} for one in (root, other)]
+    return sorted({line.partition(b"\0")[0].decode("utf-8", "replace") for line in sides[0] ^ sides[1]})
+
+
+def _tops(root: Path, targets: Iterable[str], package: Path | None) -> list[tuple[str, Path]]:
     also = sorted({target.partition(".")[0] for target in targets} - set(FOLDERS))
     folders = [*FOLDERS, *also, *(f"{name}.py" for name in also)]
-    for name, top in [("campaign", Path(__file__).parent.parent), *((name, root / name) for name in folders)]:
-        for relative, path in _sources(top):
-            try:
-                content = hashlib.sha256(path.read_bytes()).hexdigest()
-            except OSError as error:
-                content = f"unreadable: {error.strerror}"
-            total.update(f"{name}/{relative}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return total.hexdigest()
+    return [("campaign", package or Path(__file__).parent.parent), *((name, root / name) for name in folders)]
+
+
+def _lines(name: str, top: Path) -> Iterator[bytes]:
+    """What a folder or file counts by: one line a source file."""
+    for relative, path in _sources(top):
+        try:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            content = f"unreadable: {error.strerror}"
+        yield f"{name}/{relative}\0{content}\n".encode("utf-8", "surrogateescape")
 
 
 def _sources(top: Path) -> Iterator[tuple[str, Path]]:

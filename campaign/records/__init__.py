@@ -48,7 +48,19 @@ from campaign.records.plan import (
     Plan,
     Protocol,
 )
-from campaign.records.study import STUDIES, Finding, Found, Study, StudyEvidence, Term
+from campaign.records.study import (
+    FACTORIAL,
+    HEADLINE,
+    LEAVE_ONE_OUT,
+    PARTS,
+    REPLAY,
+    STUDIES,
+    Finding,
+    Found,
+    Study,
+    StudyEvidence,
+    Term,
+)
 
 SCHEMA = 1
 KINDS = (
@@ -70,10 +82,15 @@ KINDS = (
 
 __all__ = [
     "ACCEPT",
+    "FACTORIAL",
+    "HEADLINE",
     "INCONCLUSIVE",
     "INVALID",
     "KINDS",
+    "LEAVE_ONE_OUT",
+    "PARTS",
     "REJECT",
+    "REPLAY",
     "RULES",
     "SCHEMA",
     "STUDIES",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from campaign.records.plan import Plan
@@ -127,6 +128,17 @@ class Round:
     def trial(self, arm: str) -> Trial:
         """The trial that ran `arm` in this round."""
         return next(trial for trial in self.trials if trial.arm == arm)
+
+    def only(self, arms: Collection[str]) -> Round:
+        """This round with the trials, turns and blocks of `arms` alone; itself where it holds no others."""
+        if all(trial.arm in arms for trial in self.trials) and all(role in arms for role in self.order):
+            return self
+        return replace(
+            self,
+            order=tuple(role for role in self.order if role in arms),
+            trials=tuple(trial for trial in self.trials if trial.arm in arms),
+            blocks=tuple(block for block in self.blocks if block.arm in arms),
+        )
 
 
 @dataclass(frozen=True)

@@ -1,40 +1,39 @@
-"""`campaign ledger --check`: replay the whole ledger, hash every raw file, judge every decided plan again, compare.
+"""`campaign ledger --check`: replay the whole ledger, hash every raw file, judge every decided plan and every finding
+again, compare.
 
-A verdict is a pure function of recorded evidence, so the decisions in the ledger must come out of its own samples
-again. The first difference stops the check.
+What is concluded is a pure function of recorded evidence, so it must come out of the ledger's own samples again. The
+first difference stops the check.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from campaign import units
 from campaign.errors import BadInput, LedgerDamaged
-from campaign.records import Decision, Evidence, Need, Plan, Verdict, from_json, to_json
-from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
+from campaign.records import Decision, Found, from_json
 from campaign.report.json_text import as_text
+from campaign.report.line_order import LineOrder
+from campaign.report.recomputed import Difference, differences, finding_differences
 
 if TYPE_CHECKING:
     from campaign.ledger import Entry, Ledger
 
 SCHEMA = 1
-TOLERANCE = 1e-9  # relative, for numbers: another machine's exp and log may differ in the last bit
-# Words about a verdict, which a newer campaign may say otherwise; the rest of the verdict is compared.
-WORDS = frozenset({"sentence", "remedy", "warnings"})
 # Where a line names a raw file, at any depth; what a workload said of itself (facts, fingerprint) may look alike.
 NAMING = frozenset({"blocks_file", "log", "raw"})
 WORKLOADS_OWN = frozenset({"facts", "fingerprint", "counters"})
-# What a decision repeats of its plan.
-REPEATED = ("workload", "device", "stack", "attempt", "machine_line", "command")
 
 
 @dataclass(frozen=True)
 class CheckResult:
     """What was read and found to agree. `raw_files` are those that some line names, hashed; `samples` the blocks read
-    from those of decided plans; `unfinished` plans have no decision, so nothing in them is judged again."""
+    from those of decided plans and found studies; `unfinished` plans and studies came to no end, so nothing in them is
+    judged again. `revoked` counts decisions that are taken back, `ruled` those that a person ruled on, `stale` those
+    that came after the stack had moved."""
 
     place: str
     lines: int
@@ -46,17 +45,28 @@ class CheckResult:
     unfinished: int
     verdicts: dict[str, int]
     raw_files: int
+    studies: int = 0
+    findings: int = 0
+    ruled: int = 0
+    stale: int = 0
 
     def text(self) -> str:
         """The counts in a few lines."""
         verdicts = ", ".join(f"{count} {name}" for name, count in sorted(self.verdicts.items()))
+        studies = f" and {self.studies} {'study' if self.studies == 1 else 'studies'}" if self.studies else ""
+        found = f" and {units.counted(self.findings, 'finding')}" if self.findings else ""
+        said = [f"{self.revoked} revoked since"]
+        said += [f"{self.ruled} ruled on by a person"] if self.ruled else []
+        said += [f"{self.stale} stale"] if self.stale else []
         return (
             f"{self.place}: sound\n"
-            f"  {self.lines} lines, each chained to the one before; {self.plans} plans, {self.unfinished} of them "
-            "without a decision\n"
+            f"  {self.lines} lines, each chained to the one before; {units.counted(self.plans, 'plan')}{studies}, "
+            f"{self.unfinished} of them without a decision\n"
             f"  {self.raw_files} raw files, each of the content that its name says\n"
-            f"  {self.decisions} decisions judged again from {self.samples} block times in {self.rounds} rounds: all "
-            f"came out as recorded" + (f" ({verdicts})" if verdicts else "") + f"; {self.revoked} revoked since"
+            f"  {units.counted(self.decisions, 'decision')}{found} judged again from {self.samples} block times in "
+            f"{self.rounds} rounds: all came out as recorded"
+            + (f" ({verdicts})" if verdicts else "")
+            + f"; {', '.join(said)}"
         )
 
     def as_json(self) -> str:
@@ -65,31 +75,47 @@ class CheckResult:
         return as_text({"schema": SCHEMA, "sound": True, **fields})
 
 
-def check(ledger: Ledger) -> CheckResult:
-    """Check everything the ledger says that can be computed again.
+def check(ledger: Ledger, told: Callable[[int, int], None] = lambda done, of: None) -> CheckResult:
+    """Check everything the ledger says that can be computed again. `told(done, of)` hears how many of the decisions and
+    findings were judged.
 
     Raises LedgerDamaged, which names the line, the decision, the field and both values, at the first difference: a
-    broken chain, a raw file that is not what its name says, a plan registered after its measurements, a decision that
-    its evidence does not give, a stack entry that the decisions do not make up.
+    broken chain, a raw file that is not what its name says, a plan registered after its measurements, a decision or a
+    finding that its evidence does not give, a stack entry that the decisions and rulings do not make up, a decision
+    that is not called stale although the stack had moved, or the other way round.
     """
     place = ledger.store.place
     entries = list(ledger.store.entries(verify=True))
-    _check_order(entries, place)
+    order = LineOrder(place)
+    for entry in entries:
+        order.take(entry)
     raw_files = _check_raw(entries, ledger)
     verdicts: Counter[str] = Counter()
-    rounds = samples = 0
+    rounds = samples = stale = done = 0
+    of = sum(entry.kind in ("decision", "finding") for entry in entries)
     for entry in entries:
-        if entry.kind != "decision":
+        if entry.kind == "decision":
+            decision = _record(Decision, entry, place)
+            evidence = ledger.evidence(decision.plan_id)
+            _same(place, entry, differences(decision, evidence, order.moved.get(decision.id)))
+            verdicts[decision.verdict.verdict] += 1
+            stale += decision.verdict.reason == "stale"
+            taken = evidence.rounds
+        elif entry.kind == "finding":
+            found = _record(Found, entry, place)
+            of_study = ledger.study_evidence(found.study_id)
+            _same(place, entry, finding_differences(found, of_study))
+            taken = of_study.rounds
+        else:
             continue
-        decision = _decision(entry, place)
-        evidence = ledger.evidence(decision.plan_id)
-        for path, recorded, again in differences(decision, evidence):
-            raise _differs(place, entry, path, recorded, again)
-        verdicts[decision.verdict.verdict] += 1
-        rounds += len(evidence.rounds)
-        samples += sum(len(one.blocks) for one in evidence.rounds)
-    _check_stacks(entries, place)
+        done += 1
+        told(done, of)
+        rounds += len(taken)
+        samples += sum(len(one.blocks) for one in taken)
+    if order.wrong_stack:
+        raise order.wrong_stack
     kinds = Counter(entry.kind for entry in entries)
+    rows = ledger.decision_rows()
     return CheckResult(
         place=place,
         lines=len(entries),
@@ -97,76 +123,27 @@ def check(ledger: Ledger) -> CheckResult:
         rounds=rounds,
         samples=samples,
         decisions=kinds["decision"],
-        revoked=kinds["revoked"],
-        unfinished=len(ledger.unfinished()),
+        revoked=sum(row["revoked"] for row in rows),
+        unfinished=len(ledger.unfinished()) + len(ledger.unfinished_studies()),
         verdicts=dict(verdicts),
         raw_files=raw_files,
+        studies=kinds["study"],
+        findings=kinds["finding"],
+        ruled=sum(bool(row["ruling"]) for row in rows),
+        stale=stale,
     )
 
 
-def _differs(place: str, entry: Entry, path: str, recorded: Any, again: Any) -> LedgerDamaged:
-    damage = LedgerDamaged(
-        place, entry.line, f"decision {entry.id}: {path} is recorded as {recorded!r}, and its evidence gives {again!r}"
-    )
-    damage.remedy = "restore the ledger and raw/ from a copy, or check with the campaign that wrote it (see line 1)"
-    return damage
-
-
-def differences(decision: Decision, evidence: Evidence) -> Iterator[tuple[str, Any, Any]]:
-    """(field, recorded, recomputed) wherever the decision is not what its evidence gives."""
-    from campaign.verdicts import judge
-
-    yield from _against_plan(decision, evidence.plan)
-    answer = judge(evidence)
-    if isinstance(answer, Need):
-        yield "verdict", decision.verdict.verdict, f"not decided: needs {answer.rounds} valid {answer.stage} rounds"
-        return
-    yield from _apart("verdict", _judged(decision.verdict), _judged(answer))
-    for name, again in (
-        ("wall_seconds", sum((one.wall_seconds for one in evidence.rounds), _probe_seconds(evidence))),
-        ("timed_seconds", sum((one.timed_seconds for one in evidence.rounds), 0.0)),
-    ):
-        yield from _apart(name, getattr(decision, name), again)
-    yield from _apart("parity", decision.parity, describe_parity(evidence))
-    yield from _apart("engagement", decision.engagement, describe_engagement(evidence))
-    yield from _apart("low_precision", decision.low_precision, describe_low_precision(evidence))
-
-
-def _probe_seconds(evidence: Evidence) -> float:
-    return evidence.probe.wall_seconds if evidence.probe else 0.0
-
-
-def _judged(verdict: Verdict) -> dict[str, Any]:
-    return {name: value for name, value in to_json(verdict).items() if name not in WORDS}
-
-
-def _against_plan(decision: Decision, plan: Plan) -> Iterator[tuple[str, Any, Any]]:
-    for name in REPEATED:
-        yield from _apart(name, to_json(getattr(decision, name)), to_json(getattr(plan, name)))
-    claim = plan.hypothesis
-    yield from _apart("hypothesis", decision.hypothesis, claim.name)
-    yield from _apart("claim", decision.claim, claim.claim)
-    yield from _apart("predicted_ratio", decision.predicted_ratio, claim.predicted_ratio)
-    yield from _apart("overrides", list(decision.overrides), list(claim.edit.overrides))
-
-
-def _apart(path: str, recorded: Any, again: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The leaves at which two JSON values differ, floats by more than `TOLERANCE`."""
-    if isinstance(recorded, dict) and isinstance(again, dict):
-        for key in (*recorded, *(key for key in again if key not in recorded)):
-            yield from _apart(f"{path}.{key}", recorded.get(key), again.get(key))
-    elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
-        for index, (left, right) in enumerate(zip(recorded, again, strict=True)):
-            yield from _apart(f"{path}[{index}]", left, right)
-    elif _is_number(recorded) and _is_number(again):
-        if not math.isclose(recorded, again, rel_tol=TOLERANCE, abs_tol=0.0):
-            yield path, recorded, again
-    elif recorded != again or type(recorded) is not type(again):
-        yield path, recorded, again
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _same(place: str, entry: Entry, found: Iterator[Difference]) -> None:
+    """Raises LedgerDamaged at the first difference."""
+    for path, recorded, again in found:
+        damage = LedgerDamaged(
+            place,
+            entry.line,
+            f"{entry.kind} {entry.id}: {path} is recorded as {recorded!r}, and its evidence gives {again!r}",
+        )
+        damage.remedy = "restore the ledger and raw/ from a copy, or check with the campaign that wrote it (see line 1)"
+        raise damage
 
 
 def _check_raw(entries: list[Entry], ledger: Ledger) -> int:
@@ -179,7 +156,7 @@ def _check_raw(entries: list[Entry], ledger: Ledger) -> int:
     raw, place = RawFiles(ledger.folder), ledger.store.place
     seen: set[str] = set()
     for entry in entries:
-        names = _patch(entry, ledger) if entry.kind == "registered" else _raw_names(entry.body)
+        names = _patch(entry, ledger) if entry.kind in ("registered", "study") else _raw_names(entry.body)
         for name in sorted(set(names) - seen):
             try:
                 raw.load(name, place, entry.line)
@@ -190,7 +167,7 @@ def _check_raw(entries: list[Entry], ledger: Ledger) -> int:
 
 
 def _patch(entry: Entry, ledger: Ledger) -> list[str]:
-    """The kept patch of a plan's source, where it is there."""
+    """The kept patch of the source of a plan or study, where it is there."""
     sha256 = entry.body["source"].get("patch_sha256")
     name = f"raw/{sha256}.patch"
     return [name] if sha256 and (ledger.folder / name).exists() else []
@@ -208,51 +185,8 @@ def _raw_names(value: Any, key: str = "") -> Iterator[str]:
         yield value
 
 
-def _check_order(entries: list[Entry], place: str) -> None:
-    """A plan stands before its measurements, these before its decision; sequence numbers count the decisions."""
-    registered: set[str] = set()
-    decided: dict[str, int] = {}
-    decisions: set[str] = set()
-    for entry in entries:
-        body, said = entry.body, ""
-        if entry.kind == "registered":
-            registered.add(body["id"])
-        elif entry.kind == "revoked" and body["decision_id"] not in decisions:
-            said = f"it revokes {body['decision_id']}, which no line before it decided"
-        elif entry.kind in ("probe", "trial", "blocks", "decision"):
-            plan = body["plan_id"]
-            if plan not in registered:
-                said = f"{entry.kind} {entry.id} stands before its plan {plan}: nothing was declared beforehand"
-            elif plan in decided:
-                said = f"{entry.kind} {entry.id} belongs to {plan}, which was decided before it in line {decided[plan]}"
-            elif entry.kind == "decision":
-                decided[plan] = entry.line
-                decisions.add(body["id"])
-                if body["sequence"] != len(decided):
-                    said = (
-                        f"decision {body['id']}: sequence is recorded as {body['sequence']}, and it is {len(decided)}"
-                    )
-        if said:
-            raise LedgerDamaged(place, entry.line, said)
-
-
-def _check_stacks(entries: list[Entry], place: str) -> None:
-    """Each stack entry holds the decisions accepted and not revoked in the lines before it."""
-    stack: list[str] = []
-    for entry in entries:
-        if entry.kind == "decision" and entry.body["verdict"]["verdict"] == "accept":
-            stack.append(entry.body["id"])
-        elif entry.kind == "revoked" and entry.body["decision_id"] in stack:
-            stack.remove(entry.body["decision_id"])
-        elif entry.kind == "stack" and list(entry.body["decisions"]) != stack:
-            recorded = entry.body["decisions"]
-            raise LedgerDamaged(
-                place, entry.line, f"stack is recorded as {recorded}, and the lines before give {stack}"
-            )
-
-
-def _decision(entry: Entry, place: str) -> Decision:
+def _record(kind: Any, entry: Entry, place: str) -> Any:
     try:
-        return from_json(Decision, entry.body)
+        return from_json(kind, entry.body)
     except ValueError as error:
         raise LedgerDamaged(place, entry.line, str(error)) from error

@@ -3,8 +3,9 @@ rather leave out."""
 
 from __future__ import annotations
 
-from campaign import units
+from campaign.interactions.words import UNRESOLVED
 from campaign.records import ACCEPT, INCONCLUSIVE, INVALID, REJECT, UNAVAILABLE
+from campaign.records.study import FACTORIAL, HEADLINE, LEAVE_ONE_OUT
 from campaign.report.reported import Reported, Reports, numbered
 
 
@@ -12,8 +13,17 @@ def not_shown(reports: Reports) -> list[str]:
     """One sentence or two a limit, plain text."""
     rows = list(reports.rows)
     if not rows:
+        if reports.every:
+            return ["Anything: the filter leaves no decision."]
         return ["Anything: no decision has been made yet."]
-    found = [*_numbers(rows), *_stack(reports), *_verdicts(rows), *_places(rows), *_bookkeeping(reports)]
+    found = [
+        *_numbers(rows),
+        *_stack(reports),
+        *_together(reports),
+        *_verdicts(rows),
+        *_places(rows),
+        *_bookkeeping(reports),
+    ]
     return [line for line in found if line]
 
 
@@ -72,21 +82,71 @@ def _numbers(rows: list[Reported]) -> list[str]:
 
 
 def _wall_beside(rows: list[Reported]) -> str:
-    beside = [
-        f"{units.ratio(effect.ratio)} {units.interval(effect.low, effect.high)} in decision {row.sequence}"
+    """How far the wall clock beside the decisions is from them; one by one it stands in their details."""
+    apart = [
+        (abs(beside.ratio / effect.ratio - 1), row)
         for row in rows
-        if (effect := row.decision.verdict.beside) and effect.clock == "wall"
-    ]
-    return f"Wall time beside it, which did not decide: {', '.join(beside)}." if beside else "No wall time was kept."
+        if (effect := row.decision.verdict.effect) and (beside := row.decision.verdict.beside)
+        and beside.clock == "wall"
+    ]  # fmt: skip
+    if not apart:
+        return "No wall time was kept."
+    most, row = max(apart, key=lambda pair: pair[0])
+    return (
+        f"Wall time beside it, which did not decide, differs by at most {100 * most:.2g} % of the ratio "
+        f"({numbered([row])})."
+    )
 
 
 def _stack(reports: Reports) -> list[str]:
     if not reports.stack:
         return []
-    said = "The whole stack: root against head has not been measured yet in a run of its own."
+    lines = []
+    headline = reports.newest(HEADLINE)
+    if headline is None or not headline.present:
+        since = "" if headline is None else " since the stack moved"
+        lines.append(f"The whole stack: root against head has not been measured{since} (try: campaign revalidate).")
+    else:
+        lines.append(
+            f"The whole stack on another day: root against head is one set of {headline.found.finding.valid_rounds} "
+            f"rounds ({numbered([headline])})."
+        )
     if len(reports.stack) > 1:
-        said += " Each ratio is one edit against control as it was then; isolated gains neither add nor multiply."
-    return [said]
+        left_out = reports.newest(LEAVE_ONE_OUT)
+        if left_out is None or not left_out.present:
+            lines.append("That every edit still pays on the whole stack: leave-one-out has not been measured on it.")
+        elif unsure := [term.name for term in left_out.found.finding.terms if term.word == UNRESOLVED]:
+            lines.append(
+                f"Whether {', '.join(unsure)} still pays: leave-one-out left it open ({numbered([left_out])})."
+            )
+    ruled = [row for row in reports.stack if row.ruling == ACCEPT]
+    if ruled:
+        lines.append(f"That the evidence accepts {numbered(ruled)}: a person ruled so, whatever the verdict was.")
+    return lines
+
+
+def _together(reports: Reports) -> list[str]:
+    """What was not learnt of edits together."""
+    lines = []
+    two = [
+        row for row in reports.rows
+        if row.decision.stack and row.decision.verdict.effect and not row.combined and not row.null
+    ]  # fmt: skip
+    if two:
+        lines.append(f"How the edits of {numbered(two)} do alone: root was not timed in their rounds.")
+    open_ = [row for row in reports.rows if row.combined and row.combined.word == UNRESOLVED]
+    if open_:
+        lines.append(f"Whether the edits of {numbered(open_)} help or hinder the stack: the interval says neither.")
+    fractions = [one for one in reports.of_kind(FACTORIAL) if one.study.generators]
+    if fractions:
+        lines.append(
+            f"Interactions of three edits in {numbered(fractions)}: a fraction takes them to be nothing, and cannot "
+            "tell some pairs apart."
+        )
+    failed = [one for one in reports.findings if one.found.finding.failed]
+    if failed:
+        lines.append(f"Arms that could not run in {numbered(failed)}: their edits have no number there.")
+    return lines
 
 
 def _verdicts(rows: list[Reported]) -> list[str]:
@@ -121,12 +181,12 @@ def _verdicts(rows: list[Reported]) -> list[str]:
             f"A first attempt in {numbered(retried)}: the same candidate had been tested before, and alpha was halved "
             "with each attempt."
         )
-    revoked = [row for row in rows if row.revoked]
-    if revoked:
-        lines.append(f"The stack as it is in {numbered(revoked)}: revoked after the decision, not in the stack.")
+    out = [row for row in rows if row.taken_out]
+    if out:
+        lines.append(f"The stack as it is in {numbered(out)}: taken out after the decision, not in the stack.")
     warned = [row for row in rows if row.decision.verdict.verdict == ACCEPT and row.decision.verdict.warnings]
     if warned:
-        lines.append(f"An accept free of warnings in {numbered(warned)}: they stand below the table.")
+        lines.append(f"An accept free of warnings in {numbered(warned)}: they stand below the tables.")
     return lines
 
 
@@ -169,6 +229,8 @@ def _bookkeeping(reports: Reports) -> list[str]:
         lines.append("One version of the code: decisions were made on different versions of it.")
     if reports.unfinished:
         count = len(reports.unfinished)
-        said = "1 registered plan has" if count == 1 else f"{count} registered plans have"
-        lines.append(f"What became of every plan: {said} no decision ({', '.join(reports.unfinished[:5])}).")
+        said = "1 registered plan or study has" if count == 1 else f"{count} registered plans and studies have"
+        lines.append(
+            f"What became of everything declared: {said} come to no end ({', '.join(reports.unfinished[:5])})."
+        )
     return lines

@@ -17,34 +17,62 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 CLOCKS = {"cpu": "CPU time", "wall": "wall", "device": "device"}
-COLUMNS = ("#", "hypothesis", "verdict", "ratio", "95 % interval", "clock", "predicted", "counts", "rounds", "memory",
-           "low precision", "when")  # fmt: skip
+COLUMNS = ("#", "hypothesis", "verdict", "ratio", "95 % interval", "interaction", "clock", "predicted", "counts",
+           "rounds", "memory", "low precision", "when")  # fmt: skip
 RIGHT = frozenset({"#", "ratio", "counts", "rounds", "memory"})
 FOLDING, FOLDED = ("hypothesis", "verdict"), 14  # columns that may break over lines, and how narrow they may get
-LEAST_FIRST = ("when", "rounds", "counts", "low precision", "predicted", "memory", "clock")
+LEAST_FIRST = ("when", "rounds", "counts", "low precision", "predicted", "memory", "clock", "interaction")
 NAMED = 12  # decisions that a note under the table names one by one
-FORM = 2  # of the kept rows; another number where a row has other keys
+FORM = 3  # of the kept rows; another number where a row has other keys
 COLOURS = {"accept": "green", "reject": "red", "inconclusive": "yellow", "invalid": "magenta", "unavailable": "dim"}
 
 
 def rows(ledger: Ledger) -> list[dict[str, Any]]:
     """One dict a decision, in order. Ratios are control/treatment seconds, memory is treatment minus control bytes;
     what was not measured is None. Raises LedgerDamaged."""
+    return _kept(ledger)[0]
+
+
+def accepted(ledger: Ledger) -> list[dict[str, Any]]:
+    """The rows of the decisions that make up the stack, in the order in which each last joined."""
+    found, stack = _kept(ledger)
+    by_id = {one["id"]: one for one in found}
+    return [by_id[id] for id in stack]
+
+
+def _kept(ledger: Ledger) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows, and the ids of the stack: from the last time, unless the file changed since."""
     from campaign.ledger.view import View
 
     view = View(ledger.file, "listing")
     kept = view.get()
     if isinstance(kept, dict) and kept.get("form") == FORM:
-        return kept["rows"]
-    found = [row(body, body["revoked"]) for body in ledger.decision_rows()]
+        return kept["rows"], kept["stack"]
+    standing = ledger.standing()
+    found = [row(body, body["revoked"]) for body in standing.rows.values()]
     if not ledger.notices:  # a torn tail must be reported every time
-        view.keep({"form": FORM, "rows": found})
+        view.keep({"form": FORM, "rows": found, "stack": standing.stack})
+    return found, standing.stack
+
+
+def stacks_of_studies(ledger: Ledger) -> dict[str, list[str]]:
+    """The decisions that made up the stack, by id and in order, when each study was declared. Raises LedgerDamaged."""
+    from campaign.ledger.standing import KINDS, Standing
+
+    standing, found = Standing(), {}
+    for entry in ledger.store.entries({*KINDS, "study"}, verify=False):
+        if entry.kind == "study":
+            found[entry.id] = standing.stack
+        else:
+            standing.take(entry)
     return found
 
 
 def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
     """The row of one decision's JSON. `parameters` are the hypothesis's own in the command, `prediction` is one of
-    `held`, `optimistic`, `pessimistic` or empty, `counts` says how many predicted counts were counted so."""
+    `held`, `optimistic`, `pessimistic` or empty, `counts` says how many predicted counts were counted so.
+    `interaction` is the word for what the edit and the stack do together, empty where root was not timed beside them;
+    `ruling` what a person ruled last."""
     verdict = body["verdict"]
     effect = verdict.get("effect") or {}
     low, high = _number(effect.get("low")), _number(effect.get("high"))
@@ -52,6 +80,8 @@ def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
     null = verdict["reason"] in reading.NULL_REASONS
     memory = verdict.get("memory") or {}
     change = memory["treatment_bytes"] - memory["control_bytes"] if memory else None
+    combined = verdict.get("combined") or {}
+    interaction = combined.get("interaction") or {}
     return {
         "sequence": body["sequence"],
         "id": body["id"],
@@ -65,10 +95,18 @@ def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
         "sentence": verdict["sentence"],
         "suspect": verdict.get("suspect", ""),
         "revoked": revoked,
+        "ruling": body.get("ruling", ""),
+        "ruled_why": body.get("ruled_why", ""),
         "clock": effect.get("clock"),
         "ratio": _number(effect.get("ratio")),
         "ratio_low": low,
         "ratio_high": high,
+        "isolated_ratio": _number((combined.get("isolated") or {}).get("ratio")),
+        "cumulative_ratio": _number((combined.get("cumulative") or {}).get("ratio")),
+        "interaction_ratio": _number(interaction.get("ratio")),
+        "interaction_low": _number(interaction.get("low")),
+        "interaction_high": _number(interaction.get("high")),
+        "interaction": combined.get("word", ""),
         "predicted_ratio": predicted,
         "prediction": "" if predicted is None or null else reading.prediction(predicted, low, high),
         "counts": reading.counts_text(body["engagement"], body["stack"]),
@@ -92,24 +130,30 @@ def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
     return as_text({"schema": SCHEMA, "decisions": [dict(row) for row in rows]})
 
 
-def table(rows: Sequence[Mapping[str, Any]], terminal: bool) -> str:
-    """The rows as text without a last newline: a rich table for a terminal, else plain aligned columns."""
+def table(rows: Sequence[Mapping[str, Any]], terminal: bool, of: int | None = None) -> str:
+    """The rows as text without a last newline: a rich table for a terminal, else plain aligned columns. `of` is how
+    many decisions there are with those that were filtered out."""
+    if not rows and of:
+        return f"none of {units.counted(of, 'decision')} is asked for\n  try: campaign ledger"
     if not rows:
         return "no decisions yet\n  try: campaign hypothesis=NAME"
-    lines = [cells(row) for row in rows]
+    shown = COLUMNS if any(row["interaction"] for row in rows) else tuple(c for c in COLUMNS if c != "interaction")
+    lines = [tuple(cell for name, cell in zip(COLUMNS, cells(row), strict=True) if name in shown) for row in rows]
     places = sorted({(str(row["workload"]), str(row["device"])) for row in rows})
     under = [f"ratio: control/treatment seconds of a whole step, above 1 is faster. {_places(places)}"]
     under += notes(rows)
+    if of is not None and of > len(rows):
+        under.append(f"{len(rows)} of {units.counted(of, 'decision')} are shown.")
     if not terminal:
-        return "\n".join((*columns(COLUMNS, lines, RIGHT), "", *under))
+        return "\n".join((*columns(shown, lines, RIGHT), "", *under))
     import shutil  # with its compressors 4 ms
 
     width = shutil.get_terminal_size().columns
-    kept = fitting(lines, width)
-    if len(kept) < len(COLUMNS):
-        left_out = ", ".join(name for name in COLUMNS if name not in kept)
+    kept = fitting(lines, width, shown)
+    if len(kept) < len(shown):
+        left_out = ", ".join(name for name in shown if name not in kept)
         under.append(f"Left out on {width} columns: {left_out}. All: campaign ledger | less -S, or --json.")
-    return "\n".join((_rich(lines, rows, kept, width), "", *under))
+    return "\n".join((_rich(lines, rows, shown, kept, width), "", *under))
 
 
 def notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -121,6 +165,10 @@ def notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if emulated:
         which = "every decision" if len(emulated) == len(rows) else _numbers(emulated)
         found.append(f"Low precision is emulated in {which}: its numerics are real, its speed is not a device's.")
+    if ruled := [row for row in rows if row["ruling"]]:
+        found.append(
+            f"Ruled: a person decided otherwise or again in {_numbers(ruled)} (campaign show NUMBER says why)."
+        )
     if said := reading.outcomes_text(row["prediction"] for row in rows):
         found.append(f"{said} counts: predicted counts a step that the probe counted.")
     return found
@@ -140,9 +188,11 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         str(row["sequence"]),
         name(row) + (f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""),
-        verdict_cell(row["verdict"], row["reason"], row["revoked"]) + (" SUSPECT" if row["suspect"] else ""),
+        verdict_cell(row["verdict"], row["reason"], row["revoked"], row["ruling"])
+        + (" SUSPECT" if row["suspect"] else ""),
         "-" if ratio is None else units.ratio(ratio),
         "-" if low is None or high is None else units.interval(low, high),
+        row["interaction"] or "-",
         CLOCKS.get(row["clock"], str(row["clock"])) if row["clock"] else "-",
         "-" if predicted is None else f"{units.ratio(predicted)} {row['prediction']}".rstrip(),
         row["counts"] or "-",
@@ -158,10 +208,11 @@ def name(row: Mapping[str, Any]) -> str:
     return f"{row['hypothesis']} {row['parameters']}".rstrip()
 
 
-def verdict_cell(verdict: str, reason: str, revoked: bool) -> str:
-    """'reject (slower)', 'revoked (accept: faster)'."""
+def verdict_cell(verdict: str, reason: str, revoked: bool, ruling: str = "") -> str:
+    """'reject (slower)', 'revoked (accept: faster)', 'reject (too_small), ruled accept'."""
     said = verdict if not reason or reason == verdict else f"{verdict} ({reason})"
-    return f"revoked ({said.replace(' (', ': ').rstrip(')')})" if revoked else said
+    said = f"revoked ({said.replace(' (', ': ').rstrip(')')})" if revoked else said
+    return f"{said}, ruled {ruling}" if ruling else said
 
 
 def short_time(moment: str) -> str:
@@ -183,21 +234,28 @@ def _places(places: Sequence[tuple[str, str]]) -> str:
     return "Workload: " + "; ".join(f"{workload} on {device}" for workload, device in places) + "."
 
 
-def fitting(lines: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:
-    """The columns that fit in `width` characters, the least telling left out first; names and verdicts may fold."""
-    needed = {
-        name: max(map(len, column)) for name, column in zip(COLUMNS, zip(COLUMNS, *lines, strict=True), strict=True)
-    }
+def fitting(lines: Sequence[Sequence[str]], width: int, shown: Sequence[str] = COLUMNS) -> tuple[str, ...]:
+    """Of the columns `shown`, those that fit in `width` characters, the least telling left out first; names and
+    verdicts may fold."""
+    needed = {name: max(map(len, column)) for name, column in zip(shown, zip(shown, *lines, strict=True), strict=True)}
     needed |= {name: min(needed[name], FOLDED) for name in FOLDING}
-    kept = list(COLUMNS)
+    kept = list(shown)
     for name in LEAST_FIRST:
+        if name not in kept:
+            continue
         if sum(needed[one] for one in kept) + 3 * (len(kept) - 1) <= width:
             break
         kept.remove(name)
     return tuple(kept)
 
 
-def _rich(lines: Sequence[Sequence[str]], rows: Sequence[Mapping[str, Any]], kept: Sequence[str], width: int) -> str:
+def _rich(
+    lines: Sequence[Sequence[str]],
+    rows: Sequence[Mapping[str, Any]],
+    shown: Sequence[str],
+    kept: Sequence[str],
+    width: int,
+) -> str:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -208,7 +266,7 @@ def _rich(lines: Sequence[Sequence[str]], rows: Sequence[Mapping[str, Any]], kep
         side = "right" if name in RIGHT else "left"
         drawn.add_column(name, justify=side, no_wrap=name not in FOLDING, overflow="fold")  # type: ignore[arg-type]
     for line, row in zip(lines, rows, strict=True):
-        texts = {name: Text(cell) for name, cell in zip(COLUMNS, line, strict=True)}
+        texts = {name: Text(cell) for name, cell in zip(shown, line, strict=True)}
         texts["verdict"].stylize("dim" if row["revoked"] else COLOURS.get(row["verdict"], ""))
         drawn.add_row(*(texts[name] for name in kept))
     console = Console(width=width, force_terminal=True)

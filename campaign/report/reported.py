@@ -1,24 +1,27 @@
-"""A campaign's decisions with their plans, as every export form needs them."""
+"""A campaign's decisions with their plans, and its findings with their studies, as every export form needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from campaign import reading
 from campaign.reading import is_test
-from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Decision, Plan
+from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Combined, Decision, Found, Plan, Study, to_json
+from campaign.report.listing import row as listed
+from campaign.report.listing import stacks_of_studies
 
 if TYPE_CHECKING:
     from campaign.ledger import Ledger
+    from campaign.report.filters import Filters
 
 
 @dataclass(frozen=True)
 class Reported:
     """One decision as it stands today. `superseded_by` is the sequence number of a newer decision on the same edit,
     workload and device that says as much; None for the newest, and for an edit that is in the stack. `fingerprint` is
-    the hash that the plan's line was stamped with."""
+    the hash that the plan's line was stamped with. `ruling` is what a person ruled last, empty for nothing."""
 
     decision: Decision
     plan: Plan
@@ -26,18 +29,30 @@ class Reported:
     revoked: bool
     revoked_why: str
     superseded_by: int | None
+    in_stack: bool = False
+    ruling: str = ""
+    ruled_why: str = ""
 
     @property
     def sequence(self) -> int:
         return self.decision.sequence
 
     @property
-    def in_stack(self) -> bool:
-        return self.decision.verdict.verdict == ACCEPT and not self.revoked
-
-    @property
     def is_test(self) -> bool:
         return is_test(self.decision.verdict, self.plan)
+
+    @property
+    def null(self) -> bool:
+        return self.plan.hypothesis.null
+
+    @property
+    def taken_out(self) -> bool:
+        """Whether it was accepted and is no longer in the stack."""
+        return self.decision.verdict.verdict == ACCEPT and not self.in_stack
+
+    @property
+    def combined(self) -> Combined | None:
+        return self.decision.verdict.combined
 
     @property
     def label(self) -> str:
@@ -64,65 +79,126 @@ class Reported:
         effect = self.decision.verdict.effect
         return effect.clock if effect else self.plan.protocol.clock
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        """What rows of one table must share, so that their ratios may stand side by side."""
+        plan = self.plan
+        return (plan.workload, plan.device, self.fingerprint, plan.machine_line, plan.protocol.clock)
+
+
+@dataclass(frozen=True)
+class Studied:
+    """One finding with what was declared for it. `present` says whether the stack is still the one that it was declared
+    on: the same decisions in the same order. `fingerprint` as in `Reported`."""
+
+    found: Found
+    study: Study
+    fingerprint: str
+    present: bool
+
+    @property
+    def sequence(self) -> int:
+        return self.found.sequence
+
+    @property
+    def name(self) -> str:
+        """'finding 3 (study headline-20261201T120000-ab12)'."""
+        return f"finding {self.sequence} (study {self.study.id})"
+
 
 @dataclass(frozen=True)
 class Reports:
-    """Everything a page about a campaign says. `unfinished` are plans that were registered and never decided."""
+    """Everything a page about a campaign says. `rows` are the decisions that are shown and `findings` the findings,
+    `every` all decisions, `stack` those that make it up, in order. `filtered` says what was left out, empty where
+    nothing was. `unfinished` are plans and studies that were registered and came to no end."""
 
     campaign: str
     rows: tuple[Reported, ...]
     unfinished: tuple[str, ...]
+    every: tuple[Reported, ...] = ()
+    stack: tuple[Reported, ...] = ()
+    findings: tuple[Studied, ...] = ()
+    filtered: str = ""
 
     @property
-    def stack(self) -> list[Decision]:
-        return [row.decision for row in self.rows if row.in_stack]
+    def head(self) -> tuple[str, ...]:
+        """The names of the edits in the stack, in order."""
+        return tuple(row.decision.hypothesis for row in self.stack)
 
     @property
     def alpha_spent(self) -> float:
-        return sum(row.decision.verdict.alpha_spent for row in self.rows)
+        return sum(row.decision.verdict.alpha_spent for row in self.every)
 
     @property
     def predictions(self) -> str:
         """How the predicted ratios turned out over the campaign, in a sentence; empty where none was measured."""
-        return reading.outcomes_text(row.prediction for row in self.rows)
+        return reading.outcomes_text(row.prediction for row in self.every)
 
-    def groups(self) -> list[list[Reported]]:
-        """Rows that may stand in one table: one workload, device, fingerprint and protocol."""
-        found: dict[tuple[object, ...], list[Reported]] = {}
-        for row in self.rows:
-            plan = row.plan
-            key = (plan.workload, plan.device, row.fingerprint, plan.machine_line, plan.protocol)
-            found.setdefault(key, []).append(row)
-        return list(found.values())
+    def of_kind(self, kind: str) -> list[Studied]:
+        """The findings of one kind of study, oldest first."""
+        return [one for one in self.findings if one.study.kind == kind]
+
+    def newest(self, kind: str) -> Studied | None:
+        """The newest finding of one kind that came to a number; one about the present stack before any other."""
+        told = [one for one in self.of_kind(kind) if one.found.finding.terms or one.found.finding.total]
+        return next((one for one in reversed(told) if one.present), told[-1] if told else None)
 
 
-def gather(ledger: Ledger) -> Reports:
-    """Replay the ledger into rows. Raises LedgerDamaged."""
+def gather(ledger: Ledger, filters: Filters | None = None) -> Reports:
+    """Replay the ledger into rows. Raises LedgerDamaged, and UnknownName for a filter that names what is not there."""
     plans = {plan.id: plan for plan in ledger.plans()}
-    decisions = sorted(ledger.decisions(), key=lambda decision: decision.sequence)
+    standing = ledger.standing()
     whys = {
         entry.body["decision_id"]: str(entry.body.get("why", ""))
         for entry in ledger.store.entries({"revoked"}, verify=False)
     }
-    pairs = [(decision, plans[decision.plan_id]) for decision in decisions]
-    stamps = {entry.id: entry.stamp.fingerprint for entry in ledger.store.entries({"registered"}, verify=False)}
-    rows = [
-        Reported(
+    pairs = [(decision, plans[decision.plan_id]) for decision in ledger.decisions()]
+    stamps = {
+        entry.id: entry.stamp.fingerprint for entry in ledger.store.entries({"registered", "study"}, verify=False)
+    }
+    rows = []
+    for place, (decision, plan) in enumerate(pairs):
+        facts = standing.rows[decision.id]
+        row = Reported(
             decision=decision,
             plan=plan,
             fingerprint=stamps[plan.id],
-            revoked=decision.id in whys,
-            revoked_why=whys.get(decision.id, ""),
-            superseded_by=_superseded_by(place, pairs, whys.keys()),
+            revoked=facts["revoked"],
+            revoked_why=whys.get(decision.id, "") if facts["revoked"] else "",
+            superseded_by=_superseded_by(place, pairs, standing.stack),
+            in_stack=decision.id in standing.stack,
+            ruling=facts["ruling"],
+            ruled_why=facts["ruled_why"],
         )
-        for place, (decision, plan) in enumerate(pairs)
-    ]
-    return Reports(ledger.folder.name, tuple(rows), tuple(ledger.unfinished()))
+        rows.append(row)
+    by_id = {row.decision.id: row for row in rows}
+    studies = {study.id: study for study in ledger.studies()}
+    on = stacks_of_studies(ledger)
+    findings = tuple(
+        Studied(found, studies[found.study_id], stamps[found.study_id], on[found.study_id] == standing.stack)
+        for found in ledger.findings()
+    )
+    every = tuple(rows)
+    reports = Reports(
+        campaign=ledger.folder.name,
+        rows=every,
+        unfinished=(*ledger.unfinished(), *ledger.unfinished_studies()),
+        every=every,
+        stack=tuple(by_id[id] for id in standing.stack),
+        findings=findings,
+    )
+    return _filtered(reports, filters) if filters else reports
 
 
-def _superseded_by(place: int, pairs: Sequence[tuple[Decision, Plan]], revoked: Collection[str]) -> int | None:
+def _filtered(reports: Reports, filters: Filters) -> Reports:
+    wanted = {row["id"] for row in filters.keep([listed(to_json(one.decision), False) for one in reports.every])}
+    shown = tuple(one for one in reports.every if one.decision.id in wanted)
+    return replace(reports, rows=shown, filtered=filters.said(len(shown), len(reports.every)))
+
+
+def _superseded_by(place: int, pairs: Sequence[tuple[Decision, Plan]], stack: Collection[str]) -> int | None:
     own, plan = pairs[place]
-    if own.verdict.verdict == ACCEPT and own.id not in revoked:
+    if own.id in stack:
         return None
     newer = [
         later
@@ -141,12 +217,25 @@ def _says(decision: Decision, plan: Plan) -> int:
     return 2 if plan.protocol.decisive else 1
 
 
-def numbered(rows: Iterable[Reported]) -> str:
-    """'decision 3', 'decisions 1, 2 and 5'. No '#': GitHub would link it to an issue."""
-    numbers = [str(row.sequence) for row in rows]
-    if len(numbers) == 1:
-        return f"decision {numbers[0]}"
-    return f"decisions {', '.join(numbers[:-1])} and {numbers[-1]}"
+def numbered(items: Iterable[Reported | Studied]) -> str:
+    """'decision 3', 'decisions 1-3 and 5', 'decision 2 and findings 1 and 4'. No '#': GitHub would link it to an
+    issue."""
+    numbers: dict[str, list[int]] = {}
+    for one in items:
+        numbers.setdefault("decision" if isinstance(one, Reported) else "finding", []).append(one.sequence)
+    return " and ".join(f"{word}{'s' if len(found) > 1 else ''} {_runs(found)}" for word, found in numbers.items())
+
+
+def _runs(numbers: list[int]) -> str:
+    """'1-3, 5 and 7': three or more in a row as one."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    said = [text for run in runs for text in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
 
 
 def counted(count: int, what: str) -> str:
@@ -154,11 +243,14 @@ def counted(count: int, what: str) -> str:
     return f"{count or 'no'} {what}{'s' if count > 1 else ''}"
 
 
-def shared(rows: Sequence[Reported], value: Callable[[Reported], str]) -> str:
-    """The value that all rows have, or each value with the decisions that have it."""
-    found: dict[str, list[Reported]] = {}
-    for row in rows:
-        found.setdefault(value(row), []).append(row)
+T = TypeVar("T", Reported, Studied, "Reported | Studied")
+
+
+def shared(items: Sequence[T], value: Callable[[T], str]) -> str:
+    """The value that all items have, or each value with the decisions and findings that have it."""
+    found: dict[str, list[T]] = {}
+    for one in items:
+        found.setdefault(value(one), []).append(one)
     if len(found) == 1:
         return next(iter(found))
     return "; ".join(f"{said} ({numbered(having)})" for said, having in found.items())

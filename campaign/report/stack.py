@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from campaign import units
+from campaign.report import whole
 from campaign.report.json_text import as_text
-from campaign.report.listing import CLOCKS, columns, name, notes, rows, short_time
+from campaign.report.listing import CLOCKS, accepted, columns, name, notes, short_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,93 +17,117 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 SCHEMA = 1
-HEADER = ("", "edit", "ratio", "95 % interval", "clock", "memory", "measured on", "decision", "when")
-NOT_MEASURED = "The whole stack against root has not been measured yet."
+HEADER = (
+    *("", "edit", "ratio", "95 % interval", "interaction", "leave-one-out", "clock", "memory", "measured on"),
+    *("state", "decision", "when"),
+)
+OPTIONAL = ("interaction", "leave-one-out")  # left out where no edit has one
+RIGHT = frozenset({"", "ratio", "memory"})
+RULED_IN, MOVED, STANDS = "ruled in", "stack moved", "accepted"
 
 
 def stack_text(ledger: Ledger) -> str:
-    """The accepted edits in order, with the product of their ratios named as what it is. Raises LedgerDamaged."""
-    stack = accepted(rows(ledger))
+    """The accepted edits in order, each with its state; then the whole, measured or said not to be, and the parts
+    beside it. Raises LedgerDamaged."""
+    stack = accepted(ledger)
     if not stack:
         return "the stack is empty: head is root\n  try: campaign hypothesis=NAME"
-    text = columns(HEADER, [_line(place, row) for place, row in enumerate(stack, 1)], {"", "ratio", "memory"})
-    return "\n".join([*text, "", *product_lines(stack), *notes(stack)])
+    found = whole.findings(ledger)
+    lines = [_line(place, row) for place, row in enumerate(_edits(stack, found), 1)]
+    shown = [place for place, title in enumerate(HEADER) if title not in OPTIONAL or any(line[place] for line in lines)]
+    text = columns(
+        [HEADER[place] for place in shown], [[line[place] or "-" for place in shown] for line in lines], RIGHT
+    )
+    return "\n".join([*text, "", *whole.lines(stack, found), *_ruled(stack), *notes(stack)])
 
 
 def stack_json(ledger: Ledger) -> str:
-    """`{"schema": 1, "head": [names], "product_of_ratios": float or null, "whole_stack_ratio": null, "notes": [...],
-    "edits": [row, ...]}`. The product is arithmetic; `whole_stack_ratio` is null while nothing measures it."""
-    stack = accepted(rows(ledger))
+    """`{"schema": 1, "head": [names], "product_of_ratios": float or null, "whole_stack_ratio": float or null,
+    "whole_stack": {"finding", "ratio", "low", "high", "sentence"} or null, "parts": [{"kind", "sum", "product", "word",
+    "lacking", "finding"}], "notes": [...], "edits": [row with "state" and "leave_one_out" {"ratio", "low", "high",
+    "word", "finding", "present"} or null]}`. The product is arithmetic; `whole_stack_ratio` is null where root against
+    head was not measured since the stack moved."""
+    stack = accepted(ledger)
+    found = whole.findings(ledger)
+    measured = whole.measured(found) if stack else None
+    total = measured["finding"]["total"] if measured else {}
+    parts = whole.parts(stack, found)
     return as_text(
         {
             "schema": SCHEMA,
             "head": [row["hypothesis"] for row in stack],
-            "product_of_ratios": product(stack),
-            "whole_stack_ratio": None,
-            "notes": [*product_lines(stack), *notes(stack)],
-            "edits": stack,
+            "product_of_ratios": _product(stack),
+            "whole_stack_ratio": total.get("ratio"),
+            "whole_stack": {
+                "finding": measured["sequence"],
+                **{key: total[key] for key in ("ratio", "low", "high")},
+                "sentence": measured["finding"]["sentence"],
+            }
+            if measured
+            else None,
+            "parts": [
+                {key: getattr(part, key) for key in ("kind", "sum", "product", "word", "lacking", "finding")}
+                for part in parts
+            ],
+            "notes": [*whole.lines(stack, found), *notes(stack)],
+            "edits": _edits(stack, found),
         }
     )
 
 
-def accepted(rows: Sequence[Row]) -> list[Row]:
-    """The rows of the edits that are in the stack, in order."""
-    return [row for row in rows if row["verdict"] == "accept" and not row["revoked"]]
+def _product(stack: Sequence[Row]) -> float | None:
+    import math
 
-
-def product(stack: Sequence[Row]) -> float | None:
-    """The product of the edits' ratios; None for an empty stack or an edit without a ratio."""
     ratios = [row["ratio"] for row in stack]
     return math.prod(ratios) if ratios and None not in ratios else None
 
 
-def product_lines(stack: Sequence[Row]) -> list[str]:
-    """What the ratios multiply to, why that is no measurement, and what else a reader must know of the stack."""
-    if not stack:
-        return []
-    multiplied = product(stack)
-    lines = []
-    if len(stack) == 1:
-        if not stack[0]["stack"]:
-            return ["One edit, measured against root on its own rounds.", NOT_MEASURED]
-    elif multiplied is not None:
-        lines.append(
-            f"Product of the {len(stack)} ratios, each measured alone against control: {units.ratio(multiplied)}. "
-            "This is arithmetic, not a measurement: gains neither add nor multiply."
-        )
-    lines.append(NOT_MEASURED)
-    if len({row["clock"] for row in stack}) > 1:
-        lines.append("The ratios come from different clocks, so even the product mixes two things.")
-    places = {f"{row['workload']} on {row['device']}" for row in stack}
-    if len(places) > 1:
-        lines.append(
-            f"The edits were accepted on {', '.join(sorted(places))}: ratios of different places do not combine."
-        )
-    moved = moved_edits(stack)
-    if moved:
-        lines.append(
-            f"Measured on another stack than the one now below it: {', '.join(moved)} (an edit was taken out since)."
-        )
-    return lines
+def _edits(stack: Sequence[Row], found: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows with what is known of each edit since its decision."""
+    moved = whole.moved_edits(stack)
+    study = whole.newest(found, "leave_one_out")
+    terms = {term["name"]: term for term in study["finding"]["terms"]} if study else {}
+    edits = []
+    for row in stack:
+        term = terms.get(row["hypothesis"])
+        left_out = None
+        if study is not None and term is not None:
+            left_out = {key: term["effect"][key] for key in ("ratio", "low", "high")}
+            left_out |= {"word": term["word"], "finding": study["sequence"], "present": study["present"]}
+        state = RULED_IN if row["ruling"] == "accept" else MOVED if row["hypothesis"] in moved else STANDS
+        edits.append({**row, "state": state, "leave_one_out": left_out})
+    return edits
 
 
-def moved_edits(stack: Sequence[Row]) -> list[str]:
-    """The edits whose control held other edits than those now below them in the stack."""
-    names = [row["hypothesis"] for row in stack]
-    return [row["hypothesis"] for place, row in enumerate(stack) if list(row["stack"]) != names[:place]]
+def _ruled(stack: Sequence[Row]) -> list[str]:
+    """Why a person put an edit in, one line each."""
+    said = []
+    for row in stack:
+        if row["ruling"] == "accept":
+            why, verdict = " ".join(row["ruled_why"].split()), f"{row['verdict']}: {row['reason']}"
+            said.append(f"Ruled in by a person: {row['hypothesis']} (the verdict: {verdict}): {why}")
+    return said
 
 
 def _line(place: int, row: Row) -> tuple[str, ...]:
-    ratio, change = row["ratio"], row["memory_change_bytes"]
+    ratio, change, left_out = row["ratio"], row["memory_change_bytes"], row["leave_one_out"]
     clock = row["clock"]
     return (
         str(place),
         name(row),
         "-" if ratio is None else units.ratio(ratio),
         "-" if row["ratio_low"] is None else units.interval(row["ratio_low"], row["ratio_high"]),
+        row["interaction"],
+        _left_out(left_out) if left_out else "",
         CLOCKS.get(clock, str(clock)) if clock else "-",
         "-" if change is None else units.signed_size(change),
         "+".join(("root", *row["stack"])),
+        row["state"],
         f"#{row['sequence']}",
         short_time(row["decided_at"]),
     )
+
+
+def _left_out(term: Row) -> str:
+    """'1.042x pays', '1.001x no longer pays (older stack)'."""
+    return f"{units.ratio(term['ratio'])} {term['word']}" + ("" if term["present"] else " (older stack)")

@@ -23,30 +23,46 @@ REFUSED, FAULT, INTERRUPTED, NOT_STARTED, NONE = "refused", "fault", "interrupte
 class Ended:
     """One job of a sweep. `label` is the hypothesis with what was swept, `row` its decision as in `listing.row`; None
     where none was made, and then `ended` says what came instead and `why` the reason. `code` is the exit code it had
-    alone, None when it was not started."""
+    alone, None when it was not started. `tests` are its decisive looks at an edit, `false_accepts` how many accepts to
+    expect of them were the edit to change nothing; `before` says that an interrupted sweep had decided it already.
+    """
 
     label: str
     code: int | None
     row: Mapping[str, Any] | None = None
     ended: str = ""
     why: str = ""
+    tests: int = 0
+    false_accepts: float = 0.0
+    before: bool = False
 
 
 def summary(jobs: Sequence[Ended]) -> str:
-    """The table of a sweep, then how many were decided and how the predictions turned out."""
+    """The table of a sweep, then how many were decided, how many false accepts to expect and how the predictions
+    turned out."""
     lines = [_cells(place, job) for place, job in enumerate(jobs, 1)]
-    under = [said for said in (_count(jobs), outcomes_text(_predictions(jobs))) if said]
-    return "\n".join([*columns(HEADER, lines, RIGHT), "", *under])
+    under = (_count(jobs), _false_accepts(jobs), outcomes_text(_predictions(jobs)))
+    return "\n".join([*columns(HEADER, lines, RIGHT), "", *(said for said in under if said)])
 
 
 def summary_json(jobs: Sequence[Ended]) -> str:
     """`{"schema": 1, "sweep": [{"label", "exit_code", "verdict", "reason", "why", "ratio", "ratio_low", "ratio_high",
-    "predicted_ratio", "prediction", "counts", "low_precision", "suspect", "sequence"}, ...], "decided", "jobs"}` on
-    one line; what a job does not have is null. `verdict` is `refused`, `fault`, `interrupted`, `not started` or
-    `no decision` for a job without one."""
-    return as_line(
-        {"schema": SCHEMA, "sweep": [_object(job) for job in jobs], "decided": _decided(jobs), "jobs": len(jobs)}
-    )
+    "predicted_ratio", "prediction", "counts", "low_precision", "suspect", "sequence", "before"}, ...], "decided",
+    "jobs", "tests", "false_accepts_expected"}` on one line; what a job does not have is null. `verdict` is `refused`,
+    `fault`, `interrupted`, `not started` or `no decision` for a job without one. `before`: see `Ended`."""
+    return as_line(sweep_object(jobs))
+
+
+def sweep_object(jobs: Sequence[Ended]) -> dict[str, Any]:
+    """What `summary_json` writes."""
+    return {
+        "schema": SCHEMA,
+        "sweep": [_object(job) for job in jobs],
+        "decided": _decided(jobs),
+        "jobs": len(jobs),
+        "tests": sum(job.tests for job in jobs),
+        "false_accepts_expected": sum(job.false_accepts for job in jobs),
+    }
 
 
 def _object(job: Ended) -> dict[str, Any]:
@@ -60,6 +76,7 @@ def _object(job: Ended) -> dict[str, Any]:
         "why": row.get("sentence", job.why),
         **{key: row.get(key) for key in same},
         "sequence": row.get("sequence"),
+        "before": job.before,
     }
 
 
@@ -93,7 +110,21 @@ def _count(jobs: Sequence[Ended]) -> str:
     left = [f"{job.label} (exit {job.code})" for job in jobs if job.code]
     left += [f"{job.label} (not started)" for job in jobs if job.code is None]
     said = f"{_decided(jobs)} of {len(jobs)} decided"
+    before = sum(job.before for job in jobs)
+    said += f", {before} of them before the interruption" if before else ""
     return f"{said}; without a decision: {', '.join(left)}" if left else said
+
+
+def _false_accepts(jobs: Sequence[Ended]) -> str:
+    """An edit that does nothing is accepted only if it passes the screen at its alpha (halved by each repeat) and then
+    fresh rounds at confirm_alpha."""
+    tests, expected = sum(job.tests for job in jobs), sum(job.false_accepts for job in jobs)
+    if not tests:
+        return ""
+    return (
+        f"False accepts to expect if no edit does anything: {expected:.3g}, the sum of alpha x confirm_alpha over "
+        f"{tests} test{'s' * (tests > 1)}."
+    )
 
 
 def _predictions(jobs: Sequence[Ended]) -> list[str]:

@@ -20,6 +20,7 @@ from campaign.records import (
     Verdict,
     to_json,
 )
+from campaign.report.cells import joint_line
 from campaign.report.json_text import as_line
 
 SCHEMA = 1
@@ -56,6 +57,7 @@ def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, 
         ("step", _steps(verdict.effect) if verdict.effect else ""),
         ("beside", f"{effect_line(verdict.beside)}; does not decide" if verdict.beside else ""),
         ("screening", f"{effect_line(verdict.screening)}; not the published number" if verdict.screening else ""),
+        ("together", joint_line(verdict.combined) if verdict.combined else ""),
         ("memory", memory_line(verdict.memory) if verdict.memory else "not compared"),
         ("control", "+".join(("root", *decision.stack)) + f", {decision.workload} on {decision.device}"),
         ("rounds", _rounds(decision)),

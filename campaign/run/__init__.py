@@ -2,6 +2,7 @@
 
 compose arms -> take the device's lock -> register the plan (`declare`) -> probe, untimed -> rounds of interleaved
 blocks (`measure`) -> stop by the declared rule -> decision appended and fsynced -> shown -> mirrored to MLflow.
+Where the stack moved meanwhile the decision is stale and all of it is done again on the present one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,25 @@ from campaign import lease, tracking, verdicts
 from campaign.config import Job
 from campaign.errors import EXIT_DECIDED, EXIT_NO_DECISION, TrackingFailed
 from campaign.ledger import Ledger, now, open_ledger
-from campaign.records import ACCEPT, INVALID, UNAVAILABLE, ArmProbe, Decision, Evidence, Need, Trial, Verdict, to_json
+from campaign.records import (
+    ACCEPT,
+    INVALID,
+    UNAVAILABLE,
+    ArmProbe,
+    Decision,
+    Evidence,
+    Need,
+    Trial,
+    Verdict,
+    to_json,
+)
 from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
 from campaign.report.progress import Progress
 from campaign.report.verdict_text import decision_json, decision_text
 from campaign.run.declare import declare
-from campaign.run.measure import measure_round, probe_arms
+from campaign.run.measure import arms_left, measure_round, probe_arms
+
+MOST_STALE = 3  # measurements of one run that may come too late, each a whole one
 
 
 def main(job: Job) -> int:
@@ -35,74 +49,108 @@ def main(job: Job) -> int:
     ):
         for notice in ledger.notices:
             progress.notice(notice)
-        evidence = declare(job, ledger, progress)
-        evidence, verdict = _gather(job, ledger, evidence, progress)
-        decision = _decide(ledger, evidence, verdict)
-        progress.decision(decision_json(decision) if job.json else decision_text(decision, ledger.file))
-        _mirror(job, ledger, decision, progress)
-    return EXIT_NO_DECISION if verdict.verdict in (INVALID, UNAVAILABLE) else EXIT_DECIDED
+        decision = decide(job, ledger, progress)
+    return EXIT_NO_DECISION if decision.verdict.verdict in (INVALID, UNAVAILABLE) else EXIT_DECIDED
+
+
+def decide(job: Job, ledger: Ledger, progress: Progress) -> Decision:
+    """The decision on `job`, measured again where the stack moved meanwhile; an accepted set is taken apart. The
+    device's lease is the caller's."""
+    decision = _decided(job, ledger, progress)
+    for _ in range(MOST_STALE - 1):
+        if decision.verdict.reason != verdicts.STALE:
+            break
+        decision = _decided(job, ledger, progress)
+    _take_apart(job, ledger, decision, progress)
+    return decision
+
+
+def _decided(job: Job, ledger: Ledger, progress: Progress) -> Decision:
+    """Declare, measure, decide, show and mirror once."""
+    evidence = declare(job, ledger, progress)
+    evidence, verdict = _gather(job, ledger, evidence, progress)
+    decision = _decide(ledger, evidence, verdict)
+    progress.decision(decision_json(decision) if job.json else decision_text(decision, ledger.file))
+    mirror(job, ledger, [decision.id], progress)
+    return decision
 
 
 def _gather(job: Job, ledger: Ledger, evidence: Evidence, progress: Progress) -> tuple[Evidence, Verdict]:
     """Probe once, then measure until the declared rule says stop."""
+    plan = evidence.plan
     if evidence.probe is None:
-        evidence = replace(evidence, probe=probe_arms(job, ledger, evidence.plan, progress))
+        evidence = replace(evidence, probe=probe_arms(job, ledger, plan, progress))
     while isinstance(answer := verdicts.judge(evidence), Need):
-        measured = measure_round(job, ledger, evidence, answer, progress)
+        arms = arms_left(plan, evidence.rounds)
+        measured = measure_round(job, ledger, plan, evidence.rounds, answer, arms, progress)
         evidence = replace(evidence, rounds=(*evidence.rounds, measured))
         progress.round_done(measured, evidence)
     return evidence, answer
 
 
 def _decide(ledger: Ledger, evidence: Evidence, verdict: Verdict) -> Decision:
+    """Write the decision, and the stack where it moves by it. Between the look at the stack and the line nobody else
+    may write, so that the order of the lines shows which decisions were stale."""
     plan, probe = evidence.plan, evidence.probe
     ended: list[ArmProbe | Trial] = [*(probe.arms if probe else ())]
     ended += [trial for one in evidence.rounds for trial in one.trials]
     failed = [one.log for one in ended if one.log and one.status not in ("ok", "interrupted")]
-    decision = Decision(
-        id=f"{plan.id}-decision",
-        plan_id=plan.id,
-        sequence=ledger.next_sequence(),
-        hypothesis=plan.hypothesis.name,
-        claim=plan.hypothesis.claim,
-        workload=plan.workload,
-        device=plan.device,
-        predicted_ratio=plan.hypothesis.predicted_ratio,
-        verdict=verdict,
-        stack=plan.stack,
-        overrides=plan.hypothesis.edit.overrides,
-        attempt=plan.attempt,
-        parity=describe_parity(evidence),
-        engagement=describe_engagement(evidence),
-        low_precision=describe_low_precision(evidence),
-        machine_line=plan.machine_line,
-        command=plan.command,
-        decided_at=now(),
-        wall_seconds=sum(one.wall_seconds for one in evidence.rounds) + (probe.wall_seconds if probe else 0.0),
-        timed_seconds=sum(one.timed_seconds for one in evidence.rounds),
-        log=failed[-1] if failed else "",
-    )
-    ledger.append("decision", decision.id, to_json(decision))
-    if verdict.verdict == ACCEPT:
-        write_stack(ledger)
+    with ledger.transaction():
+        if ledger.moved_since(plan):
+            verdict = verdicts.stale(verdict, plan, [one.hypothesis for one in ledger.stack()])
+        decision = Decision(
+            id=f"{plan.id}-decision",
+            plan_id=plan.id,
+            sequence=ledger.next_sequence(),
+            hypothesis=plan.hypothesis.name,
+            claim=plan.hypothesis.claim,
+            workload=plan.workload,
+            device=plan.device,
+            predicted_ratio=plan.hypothesis.predicted_ratio,
+            verdict=verdict,
+            stack=plan.stack,
+            overrides=plan.hypothesis.edit.overrides,
+            attempt=plan.attempt,
+            parity=describe_parity(evidence),
+            engagement=describe_engagement(evidence),
+            low_precision=describe_low_precision(evidence),
+            machine_line=plan.machine_line,
+            command=plan.command,
+            decided_at=now(),
+            wall_seconds=sum(one.wall_seconds for one in evidence.rounds) + (probe.wall_seconds if probe else 0.0),
+            timed_seconds=sum(one.timed_seconds for one in evidence.rounds),
+            log=failed[-1] if failed else "",
+        )
+        ledger.append("decision", decision.id, to_json(decision))
+        if verdict.verdict == ACCEPT:
+            write_stack(ledger)
     return decision
 
 
 def write_stack(ledger: Ledger) -> None:
-    """Record the stack as it now stands, after an accept or a revocation."""
+    """Record the stack as it now stands, after an accept, a revocation or a ruling."""
     stack = ledger.stack()
     body = {"decisions": [one.id for one in stack], "head": [one.hypothesis for one in stack]}
     ledger.append("stack", f"stack-{uuid.uuid4().hex[:12]}", body)
 
 
-def _mirror(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> None:
+def _take_apart(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> None:
+    """An accepted set is measured without each of its parts."""
+    if decision.verdict.verdict == ACCEPT and job.hypothesis.parts:
+        from campaign.run.studies import take_apart
+
+        take_apart(job, ledger, decision, progress)
+
+
+def mirror(job: Job, ledger: Ledger, ids: list[str], progress: Progress) -> None:
+    """Write the decisions or findings with these ids to MLflow; its failing is a warning, since they stand already."""
     if job.tracking == "none":
         return
-    progress.notice("mirroring the decision to MLflow")
+    progress.notice("mirroring to MLflow")
     try:
-        tracking.sync(ledger, [decision.id])
+        tracking.sync(ledger, ids)
     except TrackingFailed as failure:
         progress.notice(f"warning: {failure}")
     except KeyboardInterrupt:
-        progress.notice("interrupted while mirroring: the decision stands; campaign sync completes its MLflow view")
+        progress.notice("interrupted while mirroring: what was found stands; campaign sync completes its MLflow view")
         raise

@@ -5,22 +5,39 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 from campaign import effects, machine, provenance, verdicts
 from campaign.config import Job
 from campaign.errors import BadInput
 from campaign.ledger import Ledger, Stamp, history, now
-from campaign.records import ACCEPT, RULES, Arm, Edit, Evidence, Floor, Hypothesis, Plan, Verdict, to_json
+from campaign.records import ACCEPT, RULES, Arm, Evidence, Floor, Hypothesis, Plan, Study, Verdict, to_json
 from campaign.report.progress import Progress
 
-Arms = tuple[tuple[str, ...], Arm, Arm]
+
+@dataclass(frozen=True)
+class Arms:
+    """What one run compares. `stack` are the names of the accepted edits in order; `root` and `solo` are None where
+    `two_arms` says why."""
+
+    stack: tuple[str, ...]
+    control: Arm
+    treatment: Arm
+    root: Arm | None = None
+    solo: Arm | None = None
+    two_arms: str = ""
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        return tuple(arm.hash if arm else "" for arm in (self.control, self.treatment, self.root, self.solo))
 
 
 def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
     """The evidence to go on from: that of an interrupted run of exactly this plan, else a plan registered now."""
     for said in ledger.recover_inflight():
         progress.notice(said)
+    check_place(job, ledger)
     arms = compose_arms(job, ledger)
     fingerprint = machine.fingerprint(job.device)
     warnings = machine.warnings(job.device)
@@ -36,54 +53,72 @@ def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
 
 def _registered(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any], warnings: list[str]) -> Evidence:
     """Declare everything the verdict may use, before the first timing."""
-    stack, control, treatment = arms
-    snapshot = provenance.snapshot(job.root)
-    floor = _floor(job, ledger, control, machine.fingerprint_hash(fingerprint))
-    attempt = 1 + history.attempts(ledger, job.hypothesis.name, treatment.hash)
+    floor = floor_for(job, ledger, arms.control, fingerprint)
+    attempt = 1 + history.attempts(ledger, job.hypothesis.name, arms.treatment.hash)
+    parts = provenance.code_parts(job.root, [arms.control.target, arms.treatment.target])
+    source = {**source_of(job, ledger, warnings), "code_parts": parts}
     plan = Plan(
-        id=f"{job.hypothesis.name}-{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:4]}",
+        id=new_id(job.hypothesis.name),
         campaign=job.campaign,
         workload=job.workload,
         device=job.device,
         hypothesis=job.hypothesis,
-        control=control,
-        treatment=treatment,
+        control=arms.control,
+        treatment=arms.treatment,
         protocol=job.protocol,
-        stack=stack,
+        stack=arms.stack,
         attempt=attempt,
         alpha=job.protocol.alpha / 2 ** (attempt - 1),
         threshold=effects.threshold(job.protocol, floor[1] if floor else None),
         floor_id=floor[0] if floor else "",
         memory_floor_bytes=floor[1].memory_range_bytes if floor else 0,
         fingerprint=fingerprint,
-        code=code_of(job, control, treatment),
-        source={
-            **snapshot.source,
-            "packages": provenance.packages(),
-            "load": os.getloadavg()[0],
-            "clocks": machine.clocks(job.device),
-            "warnings": warnings,
-        },
+        code=code_of(job, arms.control, arms.treatment),
+        source=source,
         machine_line=machine.describe(fingerprint),
         command=job.command,
         registered_at=now(),
         rules=RULES,
+        root=arms.root,
+        solo=arms.solo,
+        two_arms=arms.two_arms,
     )
-    if snapshot.patch:
-        ledger.keep(snapshot.patch, ".patch")
     ledger.stamp = stamp_of(plan)
+    ledger.claim(plan.id)
     ledger.append("registered", plan.id, to_json(plan))
     return Evidence(plan, None)
 
 
+def new_id(name: str) -> str:
+    """A fresh id for a plan or a study: the name, the second, and four random characters."""
+    return f"{name}-{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:4]}"
+
+
+def source_of(job: Job, ledger: Ledger, warnings: list[str]) -> dict[str, Any]:
+    """Where the code comes from and what the machine is like now; a dirty tree's patch is kept beside the ledger."""
+    snapshot = provenance.snapshot(job.root)
+    if snapshot.patch:
+        ledger.keep(snapshot.patch, ".patch")
+    return {
+        **snapshot.source,
+        "packages": provenance.packages(),
+        "load": os.getloadavg()[0],
+        "clocks": machine.clocks(job.device),
+        "warnings": warnings,
+    }
+
+
 def _interrupted(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any]) -> Evidence | None:
-    """The evidence of the latest undecided plan of the same arms and rule, on this machine and code; None without."""
-    _, control, treatment = arms
+    """The evidence of the latest undecided plan of the same arms and rule, on this machine and code, that no live
+    process works on; None without."""
     unfinished = set(ledger.unfinished())
     for plan in reversed(ledger.plans()):
-        same = (plan.control.hash, plan.treatment.hash, plan.protocol, plan.hypothesis, plan.fingerprint)
-        wanted = (control.hash, treatment.hash, job.protocol, job.hypothesis, fingerprint)
-        if plan.id in unfinished and same == wanted and plan.code == code_of(job, control, treatment):
+        of_plan = Arms(plan.stack, plan.control, plan.treatment, plan.root, plan.solo, plan.two_arms)
+        same = (of_plan.hashes, plan.protocol, plan.hypothesis, plan.fingerprint)
+        wanted = (arms.hashes, job.protocol, job.hypothesis, fingerprint)
+        if plan.id not in unfinished or same != wanted or plan.code != code_of(job, arms.control, arms.treatment):
+            continue
+        if not ledger.moved_since(plan) and ledger.claim(plan.id):
             return ledger.evidence(plan.id)
     return None
 
@@ -94,10 +129,14 @@ def code_of(job: Job, *arms: Arm) -> str:
 
 
 def compose_arms(job: Job, ledger: Ledger) -> Arms:
-    """The names of the stack accepted on this workload and device, control (root + stack) and treatment (control +
-    the hypothesis's edit)."""
+    """Control (root + the accepted stack), treatment (control + the hypothesis's edit), and where the stack is not
+    empty root and solo (root + the edit).
+
+    What was accepted on another workload or device says nothing of this one. Raises BadInput where the edit is in the
+    stack already or clashes with one that is, or what it requires is not in the stack.
+    """
     hypothesis = job.hypothesis
-    accepted = _accepted_here(job, ledger)
+    accepted = accepted_here(job, ledger) if ledger.place() == place_of(job) else []
     names = tuple(one.name for one in accepted)
     if hypothesis.name in names:
         raise BadInput(
@@ -115,18 +154,54 @@ def compose_arms(job: Job, ledger: Ledger) -> Arms:
         raise BadInput(
             f"{hypothesis.name} requires {', '.join(missing)} in the accepted stack", remedy=f"hypothesis={missing[0]}"
         )
-    edits: list[Edit] = [one.edit for one in accepted]
+    edits = [(one.name, one.edit) for one in accepted]
+    own = (hypothesis.name, hypothesis.edit)
     control = job.arm("control", "+".join(("root", *names)), edits)
-    treatment = job.arm("treatment", "+".join(("root", *names, hypothesis.name)), [*edits, hypothesis.edit])
-    return names, control, treatment
+    treatment = job.arm("treatment", "+".join(("root", *names, hypothesis.name)), [*edits, own])
+    two_arms = _two_arms(job, names)
+    if two_arms:
+        return Arms(names, control, treatment, two_arms=two_arms)
+    root = job.arm("root", "root", [])
+    return Arms(names, control, treatment, root, job.arm("solo", f"root+{hypothesis.name}", [own]))
 
 
-def _accepted_here(job: Job, ledger: Ledger) -> list[Hypothesis]:
-    """The stack's hypotheses, in order: what was accepted on another workload or device says nothing of this one.
-    Each accept is judged again from its raw samples first, since control will be built on it."""
+def _two_arms(job: Job, stack: tuple[str, ...]) -> str:
+    """Why root and solo are not timed; empty where they are."""
+    if not stack:
+        return "the stack is empty: control is root"
+    if job.protocol.arms == 2:
+        return "protocol.arms=2"
+    if job.hypothesis.null:
+        return "a null has no edit to be alone with"
+    if job.hypothesis.requires:
+        return f"{job.hypothesis.name} requires {', '.join(job.hypothesis.requires)}: it is not an edit of root"
+    return ""
+
+
+def place_of(job: Job) -> tuple[str, str]:
+    """The workload and the kind of device that a job is about."""
+    return job.workload, job.device.partition(":")[0]
+
+
+def check_place(job: Job, ledger: Ledger) -> None:
+    """Raises BadInput where the ledger belongs to another workload or another kind of device."""
+    place, here = ledger.place(), place_of(job)
+    if place is not None and place != here:
+        raise BadInput(
+            f"campaign {job.campaign!r} belongs to {place[0]} on {place[1]}, and this is {here[0]} on {here[1]}: a"
+            " ledger is about one workload on one kind of device",
+            remedy=f"campaign.name={here[0]}_{here[1]}, or another name that no campaign has",
+        )
+
+
+def accepted_here(job: Job, ledger: Ledger) -> list[Hypothesis]:
+    """The stack's hypotheses, in order. Each measured accept is judged again from its raw samples first, since control
+    will be built on it; one that a person ruled stands on that person's word."""
     found = []
+    ruled = {row["id"] for row in ledger.stack_rows() if row["ruling"] == ACCEPT}
     for decision in ledger.stack():
-        if (decision.workload, decision.device) != (job.workload, job.device):
+        if decision.id in ruled:
+            found.append(ledger.plan(decision.plan_id).hypothesis)
             continue
         evidence = ledger.evidence(decision.plan_id)
         again = verdicts.judge(evidence)
@@ -139,7 +214,7 @@ def _accepted_here(job: Job, ledger: Ledger) -> list[Hypothesis]:
     return found
 
 
-def _floor(job: Job, ledger: Ledger, control: Arm, fingerprint_hash: str) -> tuple[str, Floor] | None:
+def floor_for(job: Job, ledger: Ledger, control: Arm, fingerprint: dict[str, Any]) -> tuple[str, Floor] | None:
     """What A/A rounds of this control, or of the root it stands on, in blocks of the same length found here."""
     hashes = {control.hash, job.arm("root", "root", []).hash}
 
@@ -152,10 +227,11 @@ def _floor(job: Job, ledger: Ledger, control: Arm, fingerprint_hash: str) -> tup
             theirs.block_minimum_seconds,
         )
 
+    fingerprint_hash = machine.fingerprint_hash(fingerprint)
     return history.floor(ledger, fingerprint_hash, job.workload, job.protocol.clock, matches=matches)
 
 
-def stamp_of(plan: Plan) -> Stamp:
+def stamp_of(plan: Plan | Study) -> Stamp:
     """What every ledger line written under this plan is stamped with."""
     return Stamp(
         host=str(plan.fingerprint.get("host", "")),

@@ -1,4 +1,4 @@
-"""The measurements that a plan asks for, each appended to the ledger as soon as it is whole."""
+"""The measurements that a plan or a study asks for, each appended to the ledger as soon as it is whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from campaign.config import Job
 from campaign.executor import run_probe, run_round
 from campaign.executor.rounds import RoundRequest
 from campaign.ledger import Ledger
-from campaign.records import Evidence, Need, Plan, Probe, Round, Surroundings, to_json
+from campaign.records import Arm, Need, Plan, Probe, Round, Study, Surroundings, to_json
 from campaign.report.progress import Progress
 from campaign.run.declare import code_of
 
@@ -34,14 +34,36 @@ def probe_arms(job: Job, ledger: Ledger, plan: Plan, progress: Progress) -> Prob
     return probe
 
 
-def measure_round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, progress: Progress) -> Round:
-    """One more round of the stage that `need` names. Where the arms do not fit side by side it is measured again with
-    whole processes in turn, and so is every later one."""
-    plan = evidence.plan
-    index = sum(one.stage == need.stage for one in evidence.rounds)
+def arms_left(plan: Plan, rounds: Sequence[Round]) -> tuple[Arm, ...]:
+    """The arms of the plan's next round: root and solo stay out once one of them has failed, since the verdict is
+    between control and treatment."""
+    deciding = (plan.control, plan.treatment)
+    roles = [arm.role for arm in deciding]
+    broken = [
+        trial
+        for one in rounds
+        for trial in one.trials
+        if trial.arm not in roles and trial.status not in ("ok", "interrupted")
+    ]
+    return deciding if broken else plan.arms
+
+
+def measure_round(
+    job: Job,
+    ledger: Ledger,
+    plan: Plan | Study,
+    rounds: Sequence[Round],
+    need: Need,
+    arms: Sequence[Arm],
+    progress: Progress,
+) -> Round:
+    """One more round of the stage that `need` names, of `arms`, after the `rounds` there are. Where the arms do not
+    fit side by side it is measured again with whole processes in turn, and so is every later one."""
+    index = sum(one.stage == need.stage for one in rounds)
     rng = random.Random(design.round_seed(plan.protocol.seed, need.stage, index))
-    arms = design.start_order((plan.control, plan.treatment), rng)
+    arms = design.start_order(tuple(arms), rng)
     order = design.order([arm.role for arm in arms], plan.protocol.pairs, rng)
+    hashed = (plan.control, plan.treatment) if isinstance(plan, Plan) else plan.arms
 
     @contextmanager
     def watch(pids: Sequence[int]) -> Iterator[Callable[[], Surroundings]]:
@@ -51,7 +73,7 @@ def measure_round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, prog
     def measure(together: bool) -> Round:
         # A fresh suffix: a run that died between a round's lines goes on with a new round, not with half of the old.
         round_id = f"{plan.id}-{need.stage}-{index + 1:02d}-{uuid.uuid4().hex[:4]}"
-        code = code_of(job, *arms)
+        code = code_of(job, *hashed)
         with tempfile.TemporaryDirectory(prefix="campaign-round-") as logs:
             request = RoundRequest(
                 id=round_id,
@@ -72,17 +94,17 @@ def measure_round(job: Job, ledger: Ledger, evidence: Evidence, need: Need, prog
         for trial in trials:
             ledger.append("trial", trial.id, {"plan_id": plan.id, "round_id": round_id, **to_json(trial)})
         # Whichever of the two differs from the plan's says that the code changed under our feet.
-        code = code if code != plan.code else code_of(job, *arms)
+        code = code if code != plan.code else code_of(job, *hashed)
         blocks_file = ledger.seal(round_id) if measured.blocks else ""
         return replace(measured, trials=trials, code=code, blocks_file=blocks_file)
 
     progress.round_started(need.stage, index, need.rounds)
-    together = all(one.together for one in evidence.rounds)
+    together = all(one.together for one in rounds)
     measured = measure(together)
     out_of_memory = [trial for trial in measured.trials if trial.status == "out_of_memory"]
     if together and out_of_memory:
         failed = out_of_memory[0]
-        text = f"{failed.arm} ran out of memory beside the other arm ({failed.message}): processes alternate from here"
+        text = f"{failed.arm} ran out of memory beside the other arms ({failed.message}): processes alternate from here"
         body = {"text": text, "plan_id": plan.id, "trial": failed.id, "raw": measured.blocks_file}
         ledger.append("note", f"{measured.id}-apart", body)
         progress.notice(text)

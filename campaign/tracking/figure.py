@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BLUE, VERMILION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 _STYLES = ((BLUE, "o"), (VERMILION, "^"), (GREEN, "s"), ("#CC79A7", "D"))
-_LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False, "borderaxespad": 0.0}
+LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False, "borderaxespad": 0.0}
 
 
 def decision_png(decision: Decision, evidence: Evidence) -> bytes | None:
@@ -67,7 +67,7 @@ def _draw_ratios(axes: Axes, effect: Effect, worthy: float) -> None:
     axes.set_xticks(list(numbers))
     axes.set_xlabel("round that counts")
     axes.set_ylabel("control / treatment\n(above 1 is faster)")
-    axes.legend(**_LEGEND)
+    axes.legend(**LEGEND)
 
 
 def _draw_blocks(axes: Axes, rounds: list[Round], clock: str) -> None:
@@ -97,7 +97,7 @@ def _draw_blocks(axes: Axes, rounds: list[Round], clock: str) -> None:
     axes.set_ylabel(f"step time, ms\n({clock} clock)")
     if above:
         axes.axhline(top, color=GREY, lw=0.8, ls=":", label=f"{above} blocks lie\nabove, drawn here")
-    axes.legend(**_LEGEND)
+    axes.legend(**LEGEND)
 
 
 def _top(times: list[float]) -> float:

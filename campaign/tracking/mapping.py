@@ -1,4 +1,4 @@
-"""A decision and its trials as MLflow sees them: metrics, params, tags. Pure; imports no MLflow.
+"""A decision as MLflow sees it: metrics, params, tags. Pure; imports no MLflow.
 
 Metrics are rounded and finite, and each is logged once: MLflow stores infinity as 1.8e308, one NaN breaks a chart, the
 table prints every digit, and a metric logged twice is drawn as a line. Params and tags are cut before MLflow cuts them
@@ -15,25 +15,24 @@ from typing import Any
 
 from campaign import units
 from campaign.reading import counts, counts_text, label, outcome, wall_effect
-from campaign.records import Block, Decision, Evidence, Plan, Round, Trial, to_json
+from campaign.records import Combined, Decision, Plan, to_json
+from campaign.tracking.decided import AS_DECIDED, Standing
 from campaign.tracking.words import verdict_word
 
 PARAM_LIMIT = 5900
 TAG_LIMIT = 7900
-SERIES_LIMIT = 1000
 _ILLEGAL_IN_NAME = re.compile(r"[^\w\-. :/]")
 
 
-def decision_tags(decision: Decision, plan: Plan, revoked: bool = False) -> dict[str, str]:
+def decision_tags(decision: Decision, plan: Plan, standing: Standing = AS_DECIDED) -> dict[str, str]:
     """The tags of the parent run: what a reviewer filters by."""
     verdict = decision.verdict
-    source = plan.source
-    tags = {
-        "verdict": verdict_word(decision, revoked),
+    tags = standing_tags(decision, standing) | {
         "reason": verdict.reason,
         "hypothesis": decision.hypothesis,
         "workload": decision.workload,
         "stack": " + ".join(decision.stack) or "root",
+        "word": _word(decision),
         "clock": plan.protocol.clock,
         "parity": decision.parity,
         "engagement": decision.engagement,
@@ -47,15 +46,34 @@ def decision_tags(decision: Decision, plan: Plan, revoked: bool = False) -> dict
         "machine": decision.machine_line,
         "campaign.kind": "decision",
         "sequence": str(decision.sequence),
-        "campaign.revoked": "yes" if revoked else "no",
-        "mlflow.source.type": "LOCAL",
-        "mlflow.source.name": decision.command,
+        **source_tags(decision.command, plan.source),
     }
-    if source.get("commit"):
-        tags["mlflow.source.git.commit"] = str(source["commit"])
-    if source.get("branch"):
-        tags["mlflow.source.git.branch"] = str(source["branch"])
     return {key: cut(value, TAG_LIMIT) for key, value in tags.items()}
+
+
+def standing_tags(decision: Decision, standing: Standing) -> dict[str, str]:
+    """The tags that change with what becomes of a decision later."""
+    return {
+        "verdict": verdict_word(decision, standing),
+        "campaign.revoked": "yes" if standing.revoked else "no",
+        "ruling": cut(f"{standing.ruling}: {standing.why}" if standing.ruling else "none", TAG_LIMIT),
+    }
+
+
+def source_tags(command: str, source: Mapping[str, Any]) -> dict[str, str]:
+    """What MLflow shows as a run's source: the command, the commit, the branch."""
+    tags = {"mlflow.source.type": "LOCAL", "mlflow.source.name": command}
+    for key in ("commit", "branch"):
+        if source.get(key):
+            tags[f"mlflow.source.git.{key}"] = str(source[key])
+    return tags
+
+
+def _word(decision: Decision) -> str:
+    """What the interaction with the stack earned, or why none was measured."""
+    if decision.verdict.combined is not None:
+        return decision.verdict.combined.word
+    return "not measured" if decision.stack else "first on root"
 
 
 def decision_metrics(decision: Decision) -> dict[str, float]:
@@ -80,6 +98,8 @@ def decision_metrics(decision: Decision) -> dict[str, float]:
             "peak_memory_mib/treatment": memory.treatment_bytes / units.MIB,
             "memory_ratio": memory.ratio,
         }
+    if verdict.combined:
+        found |= combined_metrics(verdict.combined)
     found |= {
         "rounds": verdict.valid_rounds,
         "rounds_invalid": verdict.invalid_rounds,
@@ -108,10 +128,26 @@ def decision_metrics(decision: Decision) -> dict[str, float]:
     return finite(found)
 
 
+def combined_metrics(combined: Combined) -> dict[str, float | None]:
+    """The edit alone and with the stack, as ratios with their intervals and in MiB. Marginal is the decision's own."""
+    found: dict[str, float | None] = {}
+    for part in ("isolated", "cumulative", "interaction"):
+        contrast, change = getattr(combined, part), getattr(combined, f"{part}_bytes")
+        found |= {part: contrast.ratio, f"{part}_low": contrast.low, f"{part}_high": contrast.high}
+        if change is not None:
+            found[f"memory_mib/{part}"] = change.bytes / units.MIB
+    if combined.marginal_bytes is not None:
+        found["memory_mib/marginal"] = combined.marginal_bytes.bytes / units.MIB
+    return found
+
+
+_TO_FOUR_DECIMALS = re.compile(r"ratio|gain_pct|^(isolated|cumulative|interaction)|^term/|^share/")
+
+
 def finite(values: Mapping[str, float | None]) -> dict[str, float]:
     """The values that MLflow can store and draw: ratios and percents to four decimals, the rest to five digits."""
     return {
-        key: round(value, 4) if "ratio" in key or key == "gain_pct" else float(f"{value:.5g}")
+        key: round(value, 4) if _TO_FOUR_DECIMALS.search(key) else float(f"{value:.5g}")
         for key, value in values.items()
         if value is not None and math.isfinite(value)
     }
@@ -179,92 +215,3 @@ def cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return text[:limit] + f" ... (cut at {limit} of {len(text)} characters; whole in evidence.json)"
-
-
-def trial_name(round_: Round, arm: str) -> str:
-    """'screen 03 treatment', counting rounds from 1."""
-    return f"{round_.stage} {round_.index + 1:02d} {arm}"
-
-
-def trial_tags(round_: Round, trial: Trial) -> dict[str, str]:
-    """The tags of a nested run."""
-    tags = {
-        "campaign.kind": "trial",
-        "campaign.trial_id": trial.id,
-        "arm": trial.arm,
-        "stage": round_.stage,
-        "round": str(round_.index + 1),
-        "status": trial.status,
-        "mlflow.note.content": trial_note(round_, trial),
-    }
-    return {key: cut(value, TAG_LIMIT) for key, value in tags.items()}
-
-
-def trial_note(round_: Round, trial: Trial) -> str:
-    """What the nested run is, in a sentence or two."""
-    text = f"One fresh process that ran {trial.arm} in round {round_.index + 1} ({round_.stage})."
-    if trial.status != "ok":
-        text += f" It ended as {trial.status}: {trial.message or 'no message'}."
-        text += f" Try: {trial.remedy}." if trial.remedy else ""
-    return text + (f" Its output is in the parent's artifacts under {log_path(round_, trial)}." if trial.log else "")
-
-
-def log_path(round_: Round, trial: Trial) -> str:
-    """Where a trial's log is kept among the parent's artifacts. MLflow previews .txt files."""
-    return f"logs/{round_.stage}-{round_.index + 1:02d}-{trial.arm}.txt"
-
-
-def trial_metrics(round_: Round, trial: Trial) -> dict[str, float]:
-    """The scalars of a nested run."""
-    found: dict[str, float | None] = {
-        "start_seconds": trial.start_seconds,
-        "warmup_steps": len(trial.warmup_seconds),
-        "recompiled": trial.recompiled,
-        "loss": trial.loss,
-        "gradient_norm": trial.gradient_norm,
-        "load": round_.surroundings.load,
-    }
-    if trial.memory:
-        found["peak_memory_mib"] = trial.memory.live_peak_bytes / units.MIB
-        if trial.memory.process_peak_bytes is not None:
-            found["process_peak_memory_mib"] = trial.memory.process_peak_bytes / units.MIB
-    own = [block for block in round_.blocks if block.arm == trial.arm]
-    seconds = sum(block.wall_seconds for block in own)
-    if seconds > 0:
-        found["tokens_per_second"] = sum(block.tokens for block in own) / seconds
-        found["involuntary_switches"] = sum(block.involuntary_switches for block in own)
-    return finite(found)
-
-
-def trial_series(round_: Round, trial: Trial) -> dict[str, list[tuple[int, float]]]:
-    """Step times in ms, by clock, as (block's turn in the round, value); evenly thinned to SERIES_LIMIT points."""
-    own = [block for block in round_.blocks if block.arm == trial.arm]
-    kept = own[:: math.ceil(len(own) / SERIES_LIMIT)] if own else []
-    clocks = {
-        "block_step_ms/wall": lambda block: block.wall_seconds,
-        "block_step_ms/cpu": lambda block: block.cpu_seconds,
-        "block_step_ms/device": lambda block: block.device_seconds,
-    }
-    found = {}
-    for key, read in clocks.items():
-        points = [(block.position, value) for block in kept if (value := _step_ms(block, read(block))) is not None]
-        if points:
-            found[key] = points
-    return found
-
-
-def _step_ms(block: Block, seconds: float | None) -> float | None:
-    if seconds is None or not math.isfinite(seconds) or block.steps < 1:
-        return None
-    return float(f"{1e3 * seconds / block.steps:.6g}")
-
-
-def trial_windows(evidence: Evidence, end_ms: int) -> dict[str, tuple[int, int]]:
-    """Start and end of each round in ms, by round id. Only durations are recorded, so rounds are laid end to end
-    backwards from `end_ms`, the decision's time; order and lengths are true, the instants are near."""
-    windows = {}
-    for round_ in reversed(evidence.rounds):
-        start = end_ms - round(1e3 * round_.wall_seconds)
-        windows[round_.id] = (start, end_ms)
-        end_ms = start
-    return windows

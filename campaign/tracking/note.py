@@ -1,23 +1,33 @@
-"""A decision in prose: the first line of the run's description, decision.md, and the campaign's scoreboard. Pure."""
+"""A decision in prose: the first line of the run's description, and decision.md. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from campaign import units
-from campaign.reading import EMULATED, counts_text, is_test, label, outcome, outcomes_text, wall_effect
-from campaign.records import ACCEPT, INVALID, REJECT, UNAVAILABLE, Decision, Effect, Evidence, Plan, Verdict
-from campaign.tracking.mapping import config_changes, cut, log_path, trial_name
-from campaign.tracking.words import verdict_word
+from campaign.interactions.words import EXPLAINED
+from campaign.reading import EMULATED, counts_text, label, outcome, wall_effect
+from campaign.records import (
+    ACCEPT,
+    INVALID,
+    REJECT,
+    UNAVAILABLE,
+    ByteChange,
+    Combined,
+    Decision,
+    Effect,
+    Evidence,
+    Verdict,
+)
+from campaign.tracking.decided import AS_DECIDED, Standing
+from campaign.tracking.mapping import config_changes, cut
+from campaign.tracking.trials import log_path, trial_name
 
-# MLflow refuses longer values of an experiment tag (20,000) and silently cuts those of a run tag (8,000).
-SCOREBOARD_LIMIT = 19_000
-SCOREBOARD_ROWS = 80
-NOTE_LIMIT = 7_900
+NOTE_LIMIT = 7_900  # MLflow silently cuts a run's tag at 8,000
 
 
-def first_line(decision: Decision, revoked: bool = False) -> str:
+def first_line(decision: Decision, standing: Standing = AS_DECIDED) -> str:
     """The verdict in plain words, without markup: the runs table shows this line raw."""
     verdict = decision.verdict
     said = {
@@ -33,7 +43,17 @@ def first_line(decision: Decision, revoked: bool = False) -> str:
         change = verdict.memory.treatment_bytes - verdict.memory.control_bytes
         text += f", peak memory {units.signed_size(change)}"
     text += f". {verdict.sentence}" if verdict.sentence else "."
-    return ("Revoked later, no longer in the stack. " if revoked else "") + " ".join(text.split())
+    return _since(standing) + " ".join(text.split())
+
+
+def _since(standing: Standing) -> str:
+    """What became of the decision later, before what was measured."""
+    if standing.revoked:
+        return "Revoked later, no longer in the stack. "
+    if not standing.ruling:
+        return ""
+    why = " ".join(standing.why.split()).rstrip(".")
+    return f"A person ruled {standing.ruling}: {why}. As measured: "
 
 
 def speed_words(effect: Effect) -> str:
@@ -42,20 +62,21 @@ def speed_words(effect: Effect) -> str:
     return f"{units.ratio(effect.ratio)} whole-step speed ({sure}{effect.rounds} rounds, {effect.clock} clock)"
 
 
-def run_note(decision: Decision, revoked: bool = False) -> str:
+def run_note(decision: Decision, standing: Standing = AS_DECIDED) -> str:
     """The run's description: the verdict first, then the numbers; the whole is in decision.md."""
-    text = f"{first_line(decision, revoked)}\n\n{_numbers(decision)}\n\n{predicted(decision)}"
+    text = f"{first_line(decision, standing)}\n\n{_numbers(decision)}\n\n{predicted(decision)}"
+    text += f"\n\n{together(decision.verdict.combined)}" if decision.verdict.combined else ""
     text += f"\n\n{_warnings(decision.verdict)}"
     return cut(text.strip() + "\n\nWhole note: artifacts, decision.md.", NOTE_LIMIT)
 
 
-def decision_markdown(decision: Decision, evidence: Evidence, revoked: bool = False) -> str:
+def decision_markdown(decision: Decision, evidence: Evidence, standing: Standing = AS_DECIDED) -> str:
     """decision.md: everything a reviewer asks first, in the order in which it is asked."""
     plan, verdict = evidence.plan, decision.verdict
     claim = plan.hypothesis
     parts = [
         f"# {decision.sequence:02d} {verdict.verdict}: {label(decision.hypothesis, decision.command)}",
-        first_line(decision, revoked),
+        first_line(decision, standing),
         f"Try next: `{verdict.remedy}`" if verdict.remedy else "",
         "## The claim",
         f"{claim.claim} Mechanism: {claim.mechanism} Predicted: {units.ratio(claim.predicted_ratio)}."
@@ -63,6 +84,7 @@ def decision_markdown(decision: Decision, evidence: Evidence, revoked: bool = Fa
         "## What was measured",
         _numbers(decision),
         predicted(decision),
+        together(verdict.combined) if verdict.combined else "",
         _warnings(verdict),
         "Figure, beside this note: `figures/decision.png`." if verdict.effect else "",
         _failures(evidence),
@@ -114,18 +136,42 @@ def _numbers(decision: Decision) -> str:
         rows.append(("peak memory", *sizes, f"{change} ({surely})"))
     if not rows:
         return "No round counted, so there is no number."
-    text = _table(("", "control", "treatment", "treatment against control"), rows)
+    text = table(("", "control", "treatment", "treatment against control"), rows)
     for effect, what in ((verdict.beside, "On the clock that does not decide"), (verdict.screening, "While screening")):
         if effect is not None:
             text += f"\n\n{what}: {speed_words(effect)}."
     return text
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table. Cells end in a no-break space: MLflow's page sets columns without any gap."""
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
     lines = ["|" + "|".join(f" {cell}\u00a0 " for cell in row) + "|" for row in escaped]
     return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def together(combined: Combined) -> str:
+    """The edit alone and with the stack, from the same rounds: a table and what the word means."""
+    rows = [
+        (what, f"{units.ratio(one.ratio)} {units.interval(one.low, one.high)}", bytes_text(change))
+        for what, one, change in (
+            ("marginal: on the stack", combined.marginal, combined.marginal_bytes),
+            ("isolated: on root", combined.isolated, combined.isolated_bytes),
+            ("cumulative: with the stack, against root", combined.cumulative, combined.cumulative_bytes),
+            ("interaction: marginal over isolated", combined.interaction, combined.interaction_bytes),
+        )
+    ]
+    said = table(("", "speed", "peak memory"), rows)
+    meant = EXPLAINED.get(combined.word)
+    return f"{said}\n\n**{combined.word}**" + (f": {meant}." if meant else "")
+
+
+def bytes_text(change: ByteChange | None) -> str:
+    """'-32.0 MiB' where it is exact, else with its interval; '-' for none."""
+    if change is None:
+        return "-"
+    said = units.signed_size(change.bytes)
+    return said if change.exact else f"{said} [{units.signed_size(change.low)}, {units.signed_size(change.high)}]"
 
 
 def _warnings(verdict: Verdict) -> str:
@@ -137,7 +183,7 @@ def _changes(evidence: Evidence) -> str:
     if not changes:
         return "Nothing in the resolved configurations (a null edit, or a change of the code only)."
     rows = [(f"`{key}`", f"`{control}`", f"`{treatment}`") for key, (control, treatment) in changes.items()]
-    return _table(("setting", "control", "treatment"), [[cell.replace("\n", " ") for cell in row] for row in rows])
+    return table(("setting", "control", "treatment"), [[cell.replace("\n", " ") for cell in row] for row in rows])
 
 
 def _failures(evidence: Evidence) -> str:
@@ -171,62 +217,3 @@ def _trust(decision: Decision, evidence: Evidence) -> str:
         f"It took {units.seconds(decision.wall_seconds)}, of which {units.seconds(decision.timed_seconds)} were timed.",
     ]
     return "\n".join(f"- {fact}" for fact in facts if fact)
-
-
-def scoreboard(
-    campaign: str, decisions: Sequence[Decision], plans: Mapping[str, Plan], revoked: Collection[str]
-) -> str:
-    """The experiment's note: the accepted stack on top, then everything else that was tried, best ratio first.
-
-    `plans` holds each decision's plan by its id.
-    """
-    stack = [d for d in decisions if d.verdict.verdict == ACCEPT and d.id not in revoked]
-    others = sorted((d for d in decisions if d not in stack), key=_by_ratio)
-    names = " + ".join(d.hypothesis for d in stack) or "none"
-    parts = [f"## {campaign}: {units.counted(len(decisions), 'decision')}, accepted: {names}"]
-    if stack:
-        product = math.prod(d.verdict.effect.ratio for d in stack if d.verdict.effect)
-        parts.append(
-            f"Accepted stack, in order. The product of the single ratios is {units.ratio(product)}, which is no "
-            "measurement of the stack."
-        )
-        parts.append(_board(stack, revoked))
-    if others:
-        shown = others[:SCOREBOARD_ROWS]
-        parts += ["Not in the stack:", _board(shown, revoked)]
-        if len(others) > len(shown):
-            parts.append(f"{len(others) - len(shown)} more: `campaign ledger`.")
-    alpha = sum(d.verdict.alpha_spent for d in decisions)
-    tests = sum(is_test(d.verdict, plans[d.plan_id]) for d in decisions)
-    if turned_out := outcomes_text(outcome(d.verdict, d.predicted_ratio) for d in decisions):
-        parts.append(turned_out)
-    emulated = sum(d.low_precision == EMULATED for d in decisions)
-    if emulated:
-        parts.append(f"Low precision is emulated in {emulated} of {units.counted(len(decisions), 'decision')}.")
-    parts.append(f"Tests run: {tests}, alpha spent in all: {alpha:.4g}. Rebuild this view: `campaign sync`.")
-    text = "\n\n".join(parts)
-    return text if len(text) <= SCOREBOARD_LIMIT else text[:SCOREBOARD_LIMIT] + "\n\n(cut; see `campaign ledger`)"
-
-
-def _by_ratio(decision: Decision) -> tuple[float, int]:
-    effect = decision.verdict.effect
-    return (-effect.ratio if effect and math.isfinite(effect.ratio) else math.inf, decision.sequence)
-
-
-def _board(decisions: Sequence[Decision], revoked: Collection[str]) -> str:
-    rows = []
-    for d in decisions:
-        effect, memory = d.verdict.effect, d.verdict.memory
-        rows.append(
-            (
-                f"{d.sequence:02d}",
-                verdict_word(d, d.id in revoked),
-                label(d.hypothesis, d.command),
-                units.ratio(effect.ratio) if effect else "-",
-                units.interval(effect.low, effect.high) if effect else "-",
-                f"{units.ratio(d.predicted_ratio)} {outcome(d.verdict, d.predicted_ratio)}".rstrip(),
-                units.signed_size(memory.treatment_bytes - memory.control_bytes) if memory else "-",
-                d.verdict.reason,
-            )
-        )
-    return _table(("#", "verdict", "hypothesis", "speed", "95 %", "predicted", "memory", "reason"), rows)

@@ -1,5 +1,5 @@
-"""The runs table as a reviewer should meet it: decisions only, and the columns that answer what was tried, what won,
-by how much, how sure.
+"""The runs table as a reviewer should meet it: decisions and findings, and the columns that answer what was tried,
+what won, by how much, how sure, and what it does together.
 
 MLflow's own default shows no metric and no tag. A shared view state is an experiment tag with JSON in it and a URL
 parameter that names it. It is a format of MLflow's front end (read from the 3.17 bundle), so nothing depends on it:
@@ -27,6 +27,10 @@ COLUMNS = {
     "metrics.`ratio_low`": 85,
     "metrics.`ratio_high`": 90,
     "tags.`clock`": 70,
+    "metrics.`isolated`": 85,
+    "metrics.`cumulative`": 100,
+    "metrics.`interaction`": 100,
+    "tags.`word`": 170,
     "metrics.`tokens_per_second/control`": 185,
     "metrics.`tokens_per_second/treatment`": 205,
     "metrics.`peak_memory_mib/control`": 180,
@@ -42,7 +46,7 @@ def view_state() -> str:
     """The JSON of the shared view: newest decision first, trials hidden."""
     return json.dumps(
         {
-            "searchFilter": "tags.`campaign.kind` = 'decision'",
+            "searchFilter": "tags.`campaign.kind` != 'trial'",
             "orderByKey": "attributes.`Created`",
             "orderByAsc": False,
             "selectedColumns": list(COLUMNS),

@@ -6,7 +6,10 @@ import math
 
 from campaign import units
 from campaign.reading import label
-from campaign.records import ACCEPT, INVALID, UNAVAILABLE, Decision, Trial
+from campaign.records import ACCEPT, HEADLINE, INVALID, UNAVAILABLE, Decision, Found, Trial
+from campaign.tracking.decided import AS_DECIDED, Standing
+
+SUBJECTS_SHOWN = 4
 
 
 def headline(decision: Decision) -> str:
@@ -19,13 +22,44 @@ def headline(decision: Decision) -> str:
     return units.percent(verdict.effect.ratio - 1)
 
 
-def run_name(decision: Decision, revoked: bool = False) -> str:
-    """'03 ACCEPT +4.2 % prenorm_fusion'; a revoked decision reads '03 REVOKED accept +4.2 % prenorm_fusion', a swept
-    one '04 REJECT -0.3 % register_cap registers=8'."""
-    word = f"REVOKED {decision.verdict.verdict}" if revoked else decision.verdict.verdict.upper()
+def run_name(decision: Decision, standing: Standing = AS_DECIDED) -> str:
+    """'03 ACCEPT +4.2 % prenorm_fusion'; a revoked decision reads '03 REVOKED accept +4.2 % prenorm_fusion', a ruled
+    one '04 RULED ACCEPT reject +1.2 % head_fp16', a swept one '04 REJECT -0.3 % register_cap registers=8'."""
+    verdict = decision.verdict.verdict
+    word = verdict.upper()
+    if standing.revoked:
+        word = f"REVOKED {verdict}"
+    elif standing.ruling:
+        word = f"RULED {standing.ruling.upper()} {verdict}"
+    word += " STALE" if decision.verdict.reason == "stale" else ""
     word += " SUSPECT" if decision.verdict.suspect else ""
     parts = (f"{decision.sequence:02d}", word, headline(decision), label(decision.hypothesis, decision.command))
     return " ".join(part for part in parts if part)
+
+
+def finding_name(found: Found) -> str:
+    """'F02 LEAVE ONE OUT +10.7 % prenorm_fusion, shared_activation_quant': findings are counted by themselves."""
+    total = found.finding.total
+    gain = units.percent(total.ratio - 1) if total is not None else ""
+    return " ".join(part for part in (f"F{found.sequence:02d}", kind(found).upper(), gain, about(found)) if part)
+
+
+def kind(found: Found) -> str:
+    """'leave one out'."""
+    return found.finding.kind.replace("_", " ")
+
+
+def about(found: Found) -> str:
+    """The edits that a finding is about: the stack of a headline, the decision's of a replay."""
+    names = found.stack if found.finding.kind == HEADLINE else found.finding.subjects
+    shown = ", ".join(names[:SUBJECTS_SHOWN])
+    return shown + (f" and {len(names) - SUBJECTS_SHOWN} more" if len(names) > SUBJECTS_SHOWN else "")
+
+
+def finding_status(found: Found) -> str:
+    """FINISHED, or FAILED where the evidence gave no number."""
+    finding = found.finding
+    return "FINISHED" if finding.terms or finding.total or finding.effect else "FAILED"
 
 
 def run_status(decision: Decision) -> str:
@@ -42,6 +76,9 @@ def trial_status(trial: Trial) -> str:
     return "KILLED" if trial.status in ("killed", "interrupted", "hung") else "FAILED"
 
 
-def verdict_word(decision: Decision, revoked: bool) -> str:
-    """'accept', or 'revoked (accept)' once it was taken back."""
-    return f"revoked ({decision.verdict.verdict})" if revoked else decision.verdict.verdict
+def verdict_word(decision: Decision, standing: Standing = AS_DECIDED) -> str:
+    """'accept', 'revoked (accept)' once it was taken back, 'ruled accept (reject)' where a person decided."""
+    word = decision.verdict.verdict
+    if standing.revoked:
+        return f"revoked ({word})"
+    return f"ruled {standing.ruling} ({word})" if standing.ruling else word

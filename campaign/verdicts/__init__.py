@@ -7,15 +7,18 @@ docstring is the rule. Adding one is adding a file. `campaign.records.Verdict.re
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
 from campaign import discovery, effects
 from campaign.records import Evidence, Floor, Need, Verdict
 from campaign.verdicts._case import Case, Sorted
+from campaign.verdicts._stale import STALE, stale
 
-__all__ = ["floor", "judge", "rules"]
+__all__ = ["STALE", "floor", "judge", "rules", "stale"]
 
+DECIDING = ("control", "treatment")
 LAST_BEFORE_LOOKING = 70  # the `rounds` rule; the rules up to it say whether there is anything to look at
 
 
@@ -34,9 +37,13 @@ def judge(evidence: Evidence) -> Verdict | Need:
     passed over, which spends no alpha (see `disturbed`). A null and a protocol that is not decisive are looked at once,
     at the end.
     """
+    whole = {one.id: one for one in evidence.rounds}
+    # Root and solo say what the edit is worth elsewhere; whether it is accepted is between control and treatment.
+    deciding = tuple(one.only(DECIDING) for one in evidence.rounds)
+    evidence = replace(evidence, rounds=deciding)
     rounds = Sorted.of(evidence)
     for look in Case.looks(evidence.plan):
-        case = Case(evidence, look, rounds)
+        case = Case(evidence, look, rounds, whole)
         for module in rules():
             if case.postponed and module.ORDER > LAST_BEFORE_LOOKING:
                 break

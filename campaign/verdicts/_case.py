@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from campaign.effects import effect, memory_change, readable
-from campaign.records import Effect, Evidence, Floor, MemoryChange, Plan, Protocol, Round, Verdict
+from campaign.interactions import four_arms
+from campaign.records import Combined, Effect, Evidence, Floor, MemoryChange, Plan, Protocol, Round, Verdict
 from campaign.stability import Fault, most_invalid, round_faults
 from campaign.verdicts._warnings import warnings
 
@@ -72,11 +74,15 @@ class Judged:
 
 @dataclass(frozen=True)
 class Case:
-    """Evidence at one look (0-based index into the protocol's looks). Rules read it and build verdicts with it."""
+    """Evidence at one look (0-based index into the protocol's looks). Rules read it and build verdicts with it.
+
+    Its rounds hold control and treatment alone; `whole` has them by id with every arm that was timed.
+    """
 
     evidence: Evidence
     look: int
     sorted: Sorted
+    whole: Mapping[str, Round] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -183,8 +189,8 @@ class Case:
 
     def looks_taken(self) -> tuple[int, ...]:
         """The looks, up to this one, that had their rounds and could decide."""
-        looks = (Case(self.evidence, look, self.sorted) for look in self.looks(self.plan) if look <= self.look)
-        return tuple(case.look for case in looks if case.screened and not case.postponed)
+        earlier = (replace(self, look=look) for look in self.looks(self.plan) if look <= self.look)
+        return tuple(case.look for case in earlier if case.screened and not case.postponed)
 
     def verdict(
         self,
@@ -203,14 +209,16 @@ class Case:
         confirmation's. Without them (an invalid result) every look that the rounds allowed counts as taken. A null
         and a quick look cannot accept and spend no alpha.
         """
+        shown = published.effect if published else None
+        together = self._combined(published)
         last = self.look if published else len(self.protocol.looks) - 1
-        looks = Case(self.evidence, last, self.sorted).looks_taken()
+        looks = replace(self, look=last).looks_taken()
         return Verdict(
             verdict=verdict,
             reason=reason,
             sentence=sentence,
             remedy=remedy,
-            effect=published.effect if published else None,
+            effect=shown,
             screening=self.screen.effect if published is not None and published is not self.screen else None,
             beside=published.beside if published else None,
             memory=published.memory if published else None,
@@ -221,9 +229,16 @@ class Case:
             else 0.0,
             valid_rounds=len(self.sorted.valid()),
             invalid_rounds=len(self.sorted.invalid()),
-            warnings=warnings(self.plan, self.sorted.valid(), published.effect if published else None),
+            warnings=(*warnings(self.plan, self.sorted.valid(), shown), *four_arms.hints(together, self.d)),
             suspect=suspect,
+            combined=together,
         )
+
+    def _combined(self, published: Judged | None) -> Combined | None:
+        """The published rounds' edit alone and on the stack; None where they did not all hold root and solo."""
+        rounds = [self.whole.get(one.id) for one in published.rounds] if published else []
+        held = [one for one in rounds if one is not None]
+        return four_arms.combined(held, self.plan) if len(held) == len(rounds) else None
 
 
 def _can_decide(plan: Plan) -> bool:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
-import numpy
-
-from campaign.effects import seconds_per_token
+from campaign.effects import level_drift
 from campaign.records import Effect, Plan, Round
 from campaign.stability import harmful_throttles, threads, wall_per_cpu
 from campaign.units import seconds
@@ -50,19 +47,10 @@ def _about_machine(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
     reasons = sorted({reason for one in rounds for reason in one.surroundings.throttled} - {"none"})
     if reasons and not harmful_throttles(reasons):
         yield f"clock event reasons seen: {', '.join(reasons)}"
-    drifts = [_level_drift(one, plan.protocol.clock) for one in rounds]
+    drifts = [level_drift(one, plan.protocol.clock, plan.base) for one in rounds]
     flag = LEVEL_DRIFT_FLAG["cpu" if on_cpu else "cuda"]
     if drifts and max(drifts) > flag:
         yield f"control's own level moved by {max(drifts):.0%} within a round; taking turns cancels it"
-
-
-def _level_drift(one: Round, clock: str) -> float:
-    """Control's median time in the later half of the round against the earlier half, as a share."""
-    times = seconds_per_token(one, clock, "control")
-    half = len(times) // 2
-    if not half:
-        return 0.0
-    return math.expm1(abs(math.log(float(numpy.median(times[-half:])) / float(numpy.median(times[:half])))))
 
 
 def _about_arms(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:

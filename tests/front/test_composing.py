@@ -57,6 +57,7 @@ def test_cpu_protocol_is_the_declared_one(project):
         reply_deadline_seconds=120.0,
         seed=20260101,
         suspect_ratio=1.5,
+        arms=4,
     )
 
 
@@ -116,7 +117,7 @@ def test_references_in_a_hypothesis_are_resolved_to_the_workloads_compiled_kerne
 def test_arm_is_the_root_with_the_edit_and_nothing_else(project):
     job = load(project, ["hypothesis=prenorm_fusion", "workload.seed=7"])
     control = job.arm("control", "root", [])
-    treatment = job.arm("treatment", "root+prenorm_fusion", [job.hypothesis.edit])
+    treatment = job.arm("treatment", "root+prenorm_fusion", [(job.hypothesis.name, job.hypothesis.edit)])
     assert control.target == treatment.target == "models.workload.ReferenceWorkload"
     assert "_target_" not in control.config
     assert control.config["ops"]["prenorm"] == "reference"
@@ -156,7 +157,7 @@ def test_environment_numbers_are_written_as_text(project, add):
     )
     job = load(project, ["hypothesis=threads"])
     assert job.hypothesis.edit == Edit((), {"OMP_NUM_THREADS": "2", "MODE": "fast"})
-    treatment = job.arm("treatment", "root+threads", [job.hypothesis.edit])
+    treatment = job.arm("treatment", "root+threads", [(job.hypothesis.name, job.hypothesis.edit)])
     assert treatment.environment == {"OMP_NUM_THREADS": "2", "MODE": "fast"}
     assert treatment.config == job.arm("control", "root", []).config
 

@@ -9,7 +9,6 @@ import pytest
 from campaign.config import load
 from campaign.config.evidence import check_counter
 from campaign.config.hypothesis import NEEDS
-from campaign.records import Edit
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
@@ -48,7 +47,7 @@ def test_every_hypothesis_composes_under_every_protocol(project, hypothesis, pro
 @pytest.mark.parametrize("protocol", options("protocol"))
 def test_every_workload_composes_under_every_protocol(project, workload, protocol):
     job = load(project, [f"workload={workload}", f"protocol={protocol}"])
-    arm = job.arm("root", "root", [Edit()])
+    arm = job.arm("root", "root", [])
     assert arm.target.startswith("models.")
     assert (job.workload, arm.config["name"], arm.config["device"]) == (workload, workload, job.device)
 
@@ -63,7 +62,10 @@ def test_every_edit_of_the_reference_campaign_is_there_with_its_family_and_parit
 @pytest.mark.parametrize("hypothesis", options("hypothesis"))
 def test_every_hypothesis_makes_a_treatment_that_differs_from_root_on_every_workload(project, hypothesis, workload):
     job = load(project, [f"hypothesis={hypothesis}", f"workload={workload}"])
-    root, treatment = job.arm("root", "root", []), job.arm("treatment", "edited", [job.hypothesis.edit])
+    root, treatment = (
+        job.arm("root", "root", []),
+        job.arm("treatment", "edited", [(job.hypothesis.name, job.hypothesis.edit)]),
+    )
     assert (treatment.hash != root.hash) is not job.hypothesis.null
     if job.hypothesis.null:
         return
@@ -89,7 +91,7 @@ def test_every_hypothesis_that_conflicts_is_named_by_the_other_side_too(project,
 
 def test_all_edits_of_the_reference_campaign_but_the_conflicting_ones_stack(project):
     jobs = [load(project, [f"hypothesis={name}"]) for name in CAMPAIGN if name not in ("live_state", "graph_replay")]
-    head = jobs[0].arm("head", "all", [job.hypothesis.edit for job in jobs])
+    head = jobs[0].arm("head", "all", [(job.hypothesis.name, job.hypothesis.edit) for job in jobs])
     assert head.config["quant"]["weights"] == "cached" and head.config["quant"]["activations"] == "shared"
     assert head.config["ops"]["recurrence_backward"] == "phase_split" and head.config["precision"]["tail"] == []
     assert head.config["checkpoint"] == {"policy": "full", "fraction": 0.5}

@@ -45,7 +45,10 @@ print("HEAVY", code, sorted({name.split(".")[0] for name in sys.modules} & set(%
         (["sync", "--help"], 0),
         (["ledger"], 0),
         (["ledger", "--json"], 0),
+        (["ledger", "--verdict", "accept,reject", "--since", "3d"], 0),
         (["stack"], 0),
+        (["show", "--help"], 0),
+        (["show", "1"], 2),
     ],
 )
 def test_light_answer_imports_nothing_heavy(project, words, code):

@@ -25,14 +25,14 @@ def capped(add_hypothesis, project):
 
 def test_default_of_a_parameter_reaches_the_edit(capped):
     job = load(capped, ["hypothesis=capped"])
-    arm = job.arm("treatment", "capped", [job.hypothesis.edit])
+    arm = job.arm("treatment", "capped", [(job.hypothesis.name, job.hypothesis.edit)])
     assert (arm.config["seed"], arm.config["precision"]["tail"]) == (12, ["head", "mixer_out"])
     assert job.parameters == {"seed": 12, "sites": ["head", "mixer_out"], "form": "full", "left": None, "live": True}
 
 
 def test_typed_parameter_reaches_the_edit_and_not_control(capped):
     job = load(capped, ["hypothesis=capped", "capped.seed=8", "capped.sites=[]"])
-    treatment = job.arm("treatment", "capped", [job.hypothesis.edit])
+    treatment = job.arm("treatment", "capped", [(job.hypothesis.name, job.hypothesis.edit)])
     assert (treatment.config["seed"], treatment.config["precision"]["tail"]) == (8, [])
     assert job.arm("control", "root", []).config["seed"] == 0
 
@@ -46,7 +46,9 @@ def test_sweep_over_a_parameter_gives_one_job_a_value(project):
 
 def test_sweep_over_lists_gives_one_job_a_list(project):
     found = jobs(project, ["-m", "hypothesis=precision_tail", "precision_tail.keep=[head],[head,mixer_out],[]"])
-    tails = [job.arm("solo", "x", [job.hypothesis.edit]).config["precision"]["tail"] for job in found]
+    tails = [
+        job.arm("solo", "x", [(job.hypothesis.name, job.hypothesis.edit)]).config["precision"]["tail"] for job in found
+    ]
     assert tails == [["head"], ["head", "mixer_out"], []]
     assert [label(job.hypothesis.name, job.command) for job in found] == [
         "precision_tail keep=[head]",
@@ -64,7 +66,10 @@ def test_command_names_every_parameter_so_that_a_later_default_does_not_change_i
     ]  # fmt: skip
     again = load(capped, words)
     assert again.parameters == job.parameters
-    assert again.arm("solo", "x", [again.hypothesis.edit]).hash == job.arm("solo", "x", [job.hypothesis.edit]).hash
+    assert (
+        again.arm("solo", "x", [(again.hypothesis.name, again.hypothesis.edit)]).hash
+        == job.arm("solo", "x", [(job.hypothesis.name, job.hypothesis.edit)]).hash
+    )
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,8 @@ def test_misspelt_key_inside_a_list_of_predictions_is_named(project, add_hypothe
         ("claim=a(b=c", "cannot be parsed"),
         ("hypothesis.claim=two (words", "cannot be parsed"),
         ("hydra/launcher=joblib", "one after another"),
-        ("hydra/sweeper=optuna", "one after another"),
+        ("hydra/sweeper=nevergrad", "one after another"),
+        ("hydra/sweeper=optuna", "in a sweep"),
     ],
 )
 def test_wrong_value_is_refused_by_key_value_and_rule(project, override, says):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ class ListStore:
     def heal(self) -> str:
         return ""
 
+    def transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()  # nobody else can reach it
+
     def append(self, kind: str, id: str, body: dict[str, Any], stamp: Stamp) -> Entry:
         if kind not in KINDS or flaw_in_id(id) or not_finite(body):
             raise BadInput(not_finite(body) or f"{kind} {id}")
@@ -47,7 +51,10 @@ class ListStore:
     def entries(self, kinds: Collection[str] | None = None, verify: bool = True, plan: str = "") -> Iterator[Entry]:
         for line in self._lines:
             kind, id, number, time, body, stamp = json.loads(line)
-            if (kinds is None or kind in kinds) and plan in ("", id if kind == "registered" else body.get("plan_id")):
+            if (kinds is None or kind in kinds) and plan in (
+                "",
+                id if kind in ("registered", "study") else body.get("plan_id"),
+            ):
                 yield Entry(kind, id, number, time, body, Stamp(*stamp))
 
 

@@ -2,7 +2,7 @@
 
 One parameter vector of `width`, trained by plain gradient descent on a fixed target, in numpy: a trial starts in a
 fraction of the time that importing torch takes. `tensors` does the same in torch, for what counts operators and
-tensors. `sleep` seconds are slept in each step (a planted effect); `fault` happens at step `fault_step` (1-based).
+tensors. `sleep` and `nap` seconds are waited in each step (two planted effects, which add up); `fault` happens at step `fault_step` (1-based).
 `alone`: a second one at the same time runs out of memory.
 """
 
@@ -32,6 +32,7 @@ class Tiny:
         width=64,
         work=20,
         sleep=0.0,
+        nap=0.0,
         fault="",
         fault_step=1,
         scale=1.0,
@@ -48,7 +49,7 @@ class Tiny:
                 fcntl.flock(self.only_one, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise MemoryError("there is room for one of us") from None
-        self.config = {"work": work, "sleep": sleep, "fault": fault, "fault_step": fault_step, "scale": scale}
+        self.config = {"work": work, "sleep": sleep + nap, "fault": fault, "fault_step": fault_step, "scale": scale}
         self.device = device
         draw = numpy.random.default_rng(seed)
         self.weight_D, self.target_D = draw.standard_normal((2, width), dtype=numpy.float32)
@@ -94,7 +95,7 @@ class Tiny:
         del scratch
 
     def _fail(self, fault):
-        if fault == "raise":
+        if fault == "raise" or (fault == "needs_less_sleep" and self.config["sleep"] >= 0.03):
             raise ValueError("the step was told to fail")
         if fault == "memory":
             raise MemoryError("the step was told to want more than there is")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,30 @@ def test_the_code_hash_does_not_raise_for_what_cannot_be_read(tmp_path: Path) ->
     (tmp_path / "conf").write_text("a file, not a folder\n")
     assert len(provenance.code_hash(tmp_path)) == 64
     assert len(provenance.code_hash(tmp_path / "nowhere")) == 64
+
+
+def test_the_parts_of_the_hash_tell_which_folder_changed_and_the_files_which_file(project: Path) -> None:
+    (project / "conf").mkdir()
+    (project / "conf" / "config.yaml").write_text("a: 1\n")
+    (project / "own.py").write_text("x = 1\n")
+    other = project.with_name("other")
+    shutil.copytree(project, other)
+    targets = ["own.Workload", "torch.nn.Linear"]
+    first = provenance.code_parts(project, targets)
+    assert set(first) == {"campaign", "models", "conf", "own.py"}
+    assert provenance.code_parts(other, targets) == first and provenance.differing(project, other, targets) == []
+    (other / "models" / "block.py").write_text("changed\n")
+    (other / "models" / "new.py").touch()
+    second = provenance.code_parts(other, targets)
+    assert {name for name in first if first[name] != second[name]} == {"models"}
+    assert provenance.differing(project, other, targets) == ["models/block.py", "models/new.py"]
+
+
+def test_the_hash_can_be_that_of_another_campaign(project: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "campaign", tmp_path / "campaign", ignore=shutil.ignore_patterns("__pycache__"))
+    assert provenance.code_hash(project, package=tmp_path / "campaign") == provenance.code_hash(project)
+    (tmp_path / "campaign" / "worker.py").write_text("an older one\n")
+    assert provenance.code_hash(project, package=tmp_path / "campaign") != provenance.code_hash(project)
 
 
 def test_packages_are_the_installed_distributions() -> None:

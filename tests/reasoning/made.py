@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from campaign import verdicts
@@ -25,6 +25,7 @@ from campaign.records import (
     Probe,
     Protocol,
     Round,
+    Study,
     Surroundings,
     Trial,
     Verdict,
@@ -97,6 +98,25 @@ PLAN = Plan(
     registered_at="2026-01-01T00:00:00Z",
     rules=RULES,
 )
+
+
+def study(arms: Sequence[str], base: str = "root", plan: Plan = PLAN, **changes: Any) -> Study:
+    """A study of these roles in one group, under the plan's protocol, on its machine and code. A role names its
+    subjects: `root` has none, `A+B` has A and B."""
+    members = {role: () if role == "root" else tuple(role.split("+")) for role in arms}
+    values: dict[str, Any] = {
+        "id": "study-1",
+        "kind": "factorial",
+        "arms": tuple(Arm(role, role, "models.Workload", {"role": role}) for role in arms),
+        "base": base,
+        "subjects": tuple(dict.fromkeys(name for names in members.values() for name in names)),
+        "members": members,
+        "groups": (tuple(arms),),
+        "rounds": 4,
+    }
+    shared = {field.name: getattr(plan, field.name) for field in fields(Study) if hasattr(plan, field.name)}
+    return Study(**(shared | values | changes))
+
 
 NULL = replace(
     PLAN,

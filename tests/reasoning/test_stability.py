@@ -10,7 +10,7 @@ import pytest
 
 from campaign.records import TRIAL_FAILURES, Block, Plan, Round, Surroundings
 from campaign.stability import Fault, most_frequent, most_invalid, round_faults
-from tests.reasoning.made import PLAN, made_round, ratio_round, trial, with_protocol
+from tests.reasoning.made import PLAN, made_round, ratio_round, study, trial, with_protocol
 
 K = 20
 FLAT = (1.0,) * K
@@ -198,10 +198,22 @@ def test_gates_work_on_rounds_of_more_than_two_arms() -> None:
     one = replace(
         ratio_round(1.0), trials=tuple(trial(arm) for arm in arms), order=tuple(b.arm for b in rows), blocks=tuple(rows)
     )
-    assert [fault.code for fault in round_faults(one, PLAN, base="root")] == []
+    of_three = study(arms)
+    assert [fault.code for fault in round_faults(one, of_three)] == []
     slow_last = [replace(b, wall_seconds=1.2) if b.arm == "root" and b.position % 3 == 2 else b for b in rows]
     disturbed = replace(one, blocks=tuple(slow_last))
-    assert "order_effect" in [fault.code for fault in round_faults(disturbed, PLAN, base="root")]
+    assert "order_effect" in [fault.code for fault in round_faults(disturbed, of_three)]
+
+
+def test_gates_of_a_plan_look_at_control_and_treatment_and_not_at_root_and_solo() -> None:
+    one = ratio_round(1.0)
+    unsteady = [trial(arm, steady=False) for arm in ("root", "solo")]
+    stalled = tuple(replace(block, arm="solo", wall_seconds=9.0 + block.pair) for block in one.blocks[:K])
+    four = replace(
+        one, trials=(*one.trials, *unsteady), order=(*one.order, *("solo",) * K), blocks=one.blocks + stalled
+    )
+    assert codes(four) == []
+    assert four.only(("control", "treatment")) == one
 
 
 @pytest.mark.parametrize("rounds, most", [(2, 1), (4, 1), (6, 1), (8, 2), (12, 3), (16, 4), (20, 5)])

@@ -9,7 +9,8 @@ import re
 import pytest
 
 from campaign.errors import LedgerDamaged
-from campaign.report.check import check, differences
+from campaign.report.check import check
+from campaign.report.recomputed import differences
 from tests.reasoning import made
 from tests.report import written
 

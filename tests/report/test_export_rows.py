@@ -24,7 +24,7 @@ def test_a_suspect_gain_is_marked_in_its_row_and_in_the_limits(ledger):
     measured = written.evidence(written.plan("magic"), written.SCREEN, written.CONFIRM)
     written.record(ledger, measured, verdict=replace(judge(measured), suspect="1.9x is above 1.5x"))
     page = export(ledger, "md")
-    assert "**accept**, **suspect**: 1.9x is above 1.5x |" in page
+    assert "`magic`: one pass less (**suspect**: 1.9x is above 1.5x) |" in page
     assert "That nothing is wrong with decision 1: a gain so large" in page
     written.faster(ledger, "plain")
     assert export(ledger, "md").count("**suspect**") == 1

@@ -12,7 +12,7 @@ import pytest
 
 from campaign.records import to_json
 from campaign.report import listing, stack
-from tests.report import written
+from tests.report import together, written
 
 ROOT = Path(__file__).parents[2]
 HEAVY = "torch numpy scipy pandas mlflow hydra omegaconf matplotlib git rich campaign.records"
@@ -22,7 +22,8 @@ def row(**changes):
     values = {
         "sequence": 1, "id": "a-1", "plan_id": "a", "hypothesis": "fusion", "parameters": "", "workload": "tiny",
         "device": "cpu", "verdict": "accept", "reason": "faster", "sentence": "", "suspect": "", "revoked": False,
-        "clock": "wall", "ratio": 1.0421, "ratio_low": 1.0314, "ratio_high": 1.0532, "predicted_ratio": 1.04,
+        "ruling": "", "ruled_why": "", "interaction": "", "clock": "wall",
+        "ratio": 1.0421, "ratio_low": 1.0314, "ratio_high": 1.0532, "predicted_ratio": 1.04,
         "prediction": "held", "counts": "2 of 2", "low_precision": "emulated", "rounds_valid": 8, "rounds_invalid": 0,
         "memory_change_bytes": -4 * 1024**2, "memory_ratio": 0.9, "attempt": 1, "stack": [],
         "decided_at": "2026-12-01T12:34:56.789Z",
@@ -116,6 +117,41 @@ def test_rows_kept_in_an_older_form_are_made_anew(tmp_path):
         assert listing.rows(ledger) == fresh
 
 
+def test_the_interaction_has_a_column_only_where_some_row_has_one():
+    lines = listing.table([row(), row(sequence=2, interaction="masked")], terminal=False).splitlines()
+    start = lines[0].index("interaction")
+    assert [line[start:].split("  ")[0] for line in lines[1:3]] == ["-", "masked"]
+    assert "interaction" not in listing.table([row()], terminal=False)
+    assert "interaction" not in listing.table([row()], terminal=True)
+
+
+def test_a_row_has_the_word_of_its_four_arms(tmp_path):
+    with written.opened(tmp_path) as ledger:
+        written.faster(ledger)
+        together.on_stack(ledger, "other", ("prenorm_fusion",), below=0.1, alone=0.12, marginal=0.0)
+        first, second = listing.rows(ledger)
+    assert (first["interaction"], first["isolated_ratio"]) == ("", None)
+    assert second["interaction"] == "masked"  # alone it wins .12, on the stack nothing
+    assert second["isolated_ratio"] == pytest.approx(math.exp(0.12), rel=1e-12)
+    assert second["cumulative_ratio"] == pytest.approx(math.exp(0.10), rel=1e-12)
+    assert second["interaction_ratio"] == pytest.approx(math.exp(-0.12), rel=1e-12)
+
+
+def test_a_ruling_is_shown_beside_the_verdict_and_explained(tmp_path):
+    with written.opened(tmp_path) as ledger:
+        decision = written.slower(ledger)
+        ledger.rule(decision.id, "accept", "pays on the production shape")
+        text = listing.table(listing.rows(ledger), terminal=False)
+    assert "reject (slowdown), ruled accept" in text
+    assert "a person decided otherwise or again in #1" in text
+
+
+def test_a_filtered_table_says_how_much_it_leaves_out():
+    assert "2 of 5 decisions are shown." in listing.table([row(), row()], terminal=False, of=5)
+    assert "are shown" not in listing.table([row(), row()], terminal=False, of=2)
+    assert listing.table([], terminal=False, of=3).startswith("none of 3 decisions is asked for")
+
+
 def test_cpu_time_is_explained_only_where_it_decided():
     said = "it is not tokens/s on the wall"
     assert said in listing.table([row(clock="cpu")], terminal=False)
@@ -165,7 +201,8 @@ def test_no_decisions_name_the_next_command():
 
 def test_listing_and_stack_import_nothing_heavy(tmp_path):
     with written.opened(tmp_path) as ledger:
-        written.faster(ledger)
+        together.two_edits(ledger)
+        together.headline(ledger)
     script = f"""
 import sys
 from pathlib import Path
@@ -173,7 +210,7 @@ from campaign.ledger import open_ledger
 from campaign.report import listing, stack
 with open_ledger(Path({str(tmp_path)!r}), "demo", writable=False) as ledger:
     assert "prenorm_fusion" in listing.table(listing.rows(ledger), terminal=False)
-    assert "prenorm_fusion" in stack.stack_text(ledger)
+    assert "Root against head: 100 -> 116 tokens/s" in stack.stack_text(ledger)
 print(*sorted(set({HEAVY!r}.split()) & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from campaign.records import Surroundings
-from campaign.report.progress import Progress
-from tests.reasoning import made
+from campaign.report.progress import Progress, rounds_text
+from tests.reasoning import made, several
 from tests.report import written
 
 ROOT = Path(__file__).parents[2]
@@ -196,3 +196,74 @@ def test_a_slow_round_moves_the_estimate():
     with Progress(output=output) as progress:
         progress.round_done(slow, made.evidence(plan=PLAN, rounds=(slow,)))
     assert "up to 4 min 30 s left" in output.getvalue()
+
+
+STUDY = made.study(
+    ["root", "A", "B", "A+B"],
+    groups=(("root", "A", "B"), ("root", "A+B")),
+    rounds=2,
+    threshold=0.03,
+    protocol=PLAN.protocol,
+)
+
+
+def test_a_study_says_what_it_takes_and_counts_down_the_rounds_of_every_group():
+    output = io.StringIO()
+    first = several.evidence_of(STUDY, {"root": 0.0, "A": 0.1, "B": 0.2})
+    with Progress(output=output) as progress:
+        progress.study(STUDY, ["governor is powersave"])
+        progress.round_started("group-1", 0, 1)
+        progress.study_round_done(first.rounds[0], first)
+        progress.finding("finding 1: interactions\ntogether 1.2x")
+        progress.decision("done")
+    # One of four rounds is over, which took 10 s, so three are left.
+    assert output.getvalue().splitlines() == [
+        "factorial of A, B: tiny, cpu, 4 rounds: 2 of 3 arms and 2 of 2",
+        "study study-1: 2 pairs a round, wall clock, worth it from 1.030x",
+        "warning: governor is powersave",
+        "group-1 round 1 of 2",
+        "group-1 round 1 of 2: counted, 3 arms, took 10.00 s; up to 30.00 s left",
+        "finding 1: interactions",
+        "together 1.2x",
+        "done",
+    ]
+
+
+def test_a_study_of_two_arms_shows_the_ratio_of_each_round_and_an_invalid_one_why():
+    study = made.study(
+        ["root", "head"], kind="headline", rounds=2, protocol=PLAN.protocol, members={"root": (), "head": ("A",)}
+    )
+    # e^.2 = 1.221
+    good = several.evidence_of(study, {"root": 0.0, "head": 0.2})
+    foreign = Surroundings(foreign=("pid 7 python",))
+    bad = several.evidence_of(study, {"root": 0.0, "head": 0.2}, surroundings=foreign, id="another")
+    output = io.StringIO()
+    with Progress(output=output) as progress:
+        progress.study(study)
+        progress.study_round_done(good.rounds[0], good)
+        progress.study(study)
+        progress.study_round_done(bad.rounds[0], bad)
+    said = output.getvalue()
+    assert "1.221x, took 10.00 s; up to 10.00 s left" in said
+    assert "not counted (foreign_work), took 10.00 s; up to 20.00 s left" in said
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rounds", "said"),
+    [
+        ([5], 6, "6 rounds of 5 arms"),
+        ([2], 1, "1 round of 2 arms"),
+        ([6, 6, 6], 6, "18 rounds of 6 arms"),
+        ([4, 8], 6, "12 rounds: 6 of 8 arms and 6 of 4"),
+        ([8, 8, 6], 3, "9 rounds: 6 of 8 arms and 3 of 6"),
+    ],
+)
+def test_the_rounds_of_a_study_are_said_by_their_size(sizes, rounds, said):
+    assert rounds_text(sizes, rounds) == said
+
+
+def test_findings_of_a_run_that_answers_in_json_stay_off_standard_output():
+    output, errors = io.StringIO(), io.StringIO()
+    with Progress(json=True, output=output, errors=errors) as progress:
+        progress.finding("finding 1: interactions")
+    assert (output.getvalue(), errors.getvalue()) == ("", "finding 1: interactions\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from campaign.report.flight import Flight, flight_json, flight_text
 from campaign.report.sweep import FAULT, NOT_STARTED, REFUSED, Ended, summary, summary_json
 from tests.report.test_listing import row
 
@@ -51,3 +52,42 @@ def test_the_json_is_one_line_with_the_same_and_the_whole_reason():
     assert found["live_state"]["ratio"] is None
     assert found["broken"]["why"].endswith("x" * 200)
     assert (found["late"]["verdict"], found["late"]["exit_code"]) == ("not started", None)
+
+
+def test_expected_false_accepts_are_summed_over_tests_and_said_with_their_formula():
+    tested = (
+        Ended("fusion", 0, row(), tests=1, false_accepts=0.00025),
+        Ended("cap", 0, row(), tests=2, false_accepts=0.000375, before=True),
+    )
+    said = summary(tested)
+    assert "2 of 2 decided, 1 of them before the interruption" in said
+    formula = "the sum of alpha x confirm_alpha over 3 tests."
+    assert f"False accepts to expect if no edit does anything: 0.000625, {formula}" in said
+    document = json.loads(summary_json(tested))
+    assert document["false_accepts_expected"] == 0.000625
+    assert [job["before"] for job in document["sweep"]] == [False, True]
+    assert "False accepts" not in summary(JOBS), "no test was taken"
+
+
+def test_an_autopilot_says_why_it_stopped_what_it_passed_over_and_where_its_page_is():
+    flight = Flight(
+        stopped="budget",
+        why="the budget of 2 h 00 min is spent",
+        struck={"low": "its ceiling of 1.020x is not above 1 + d = 1.030x"},
+        slower=("cap (#3)",),
+        not_tried=("late", "later"),
+        headline="13.65k -> 15.11k tokens/s",
+        page="/p/runs/default/campaign.md",
+        spent_seconds=7000.0,
+        budget_seconds=7200.0,
+    )
+    lines = flight_text(flight).splitlines()
+    assert lines[0] == "stopped: the budget of 2 h 00 min is spent"
+    assert "not tried: low: its ceiling of 1.020x is not above 1 + d = 1.030x" in lines
+    assert "not tried for want of time: late, later" in lines
+    assert any(line.endswith("since slower: cap (#3)") for line in lines)
+    assert "headline: 13.65k -> 15.11k tokens/s" in lines
+    assert lines[-1] == "page: /p/runs/default/campaign.md"
+    document = json.loads(flight_json(JOBS, flight))
+    assert (document["schema"], document["jobs"], document["autopilot"]["stopped"]) == (1, 6, "budget")
+    assert document["autopilot"]["not_tried"] == ["late", "later"]

@@ -41,7 +41,7 @@ def test_the_listing_and_its_json_show_the_parameter(swept):
 
 def test_the_page_the_csv_and_the_json_show_the_parameter(swept):
     page = export(swept, "md")
-    assert all(f"| `{label}` |" in page for label in LABELS)
+    assert all(f"| `{label}`: one pass less" in page for label in LABELS)
     rows = list(csv.DictReader(io.StringIO(export(swept, "csv"))))
     assert [row["parameters"] for row in rows] == ["registers=8", "registers=12", "registers=16"]
     assert [row["label"] for row in json.loads(export(swept, "json"))["decisions"]] == LABELS

@@ -86,15 +86,20 @@ def measure(ledger: Ledger, measured: Evidence) -> None:
     ledger.append("registered", plan.id, to_json(plan))
     if measured.probe:
         ledger.append("probe", f"{plan.id}-probe", {"plan_id": plan.id, **to_json(measured.probe)})
-    for one in measured.rounds:
+    write_rounds(ledger, plan.id, measured.rounds)
+
+
+def write_rounds(ledger: Ledger, id: str, rounds: Sequence[Round]) -> None:
+    """The lines and raw files of these rounds, which belong to the plan or study `id`."""
+    for one in rounds:
         file = ledger.inflight(one.id)
         file.write_text("".join(json.dumps(to_json(block)) + "\n" for block in one.blocks))
         kept = ledger.seal(one.id)
         for trial in one.trials:
             trial = replace(trial, log=ledger.keep(f"output of {trial.id}\n".encode(), ".log"))
-            ledger.append("trial", trial.id, {"plan_id": plan.id, "round_id": one.id, **to_json(trial)})
+            ledger.append("trial", trial.id, {"plan_id": id, "round_id": one.id, **to_json(trial)})
         body = to_json(replace(one, trials=(), blocks=(), blocks_file=kept))
-        body |= {"plan_id": plan.id, "trial_ids": [trial.id for trial in one.trials]}
+        body |= {"plan_id": id, "trial_ids": [trial.id for trial in one.trials]}
         ledger.append("blocks", one.id, {key: body[key] for key in body if key not in ("trials", "blocks")})
 
 

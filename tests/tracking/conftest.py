@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from campaign.tracking import store, sync
-from tests.tracking import campaigns
+from tests.tracking import campaigns, findings
 
 
 @pytest.fixture(scope="session")
@@ -45,4 +45,19 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterat
     shutil.copy(template, project / "runs" / "mlflow.db")
     with campaigns.whole(project) as ledger:
         assert len(sync(ledger)) == 6
+        yield ledger
+
+
+@pytest.fixture(scope="session")
+def studied(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator[campaigns.Ledger]:
+    """The ledger of a campaign with one decision and a finding of every kind, all in MLflow. Tests only read it."""
+    project = tmp_path_factory.mktemp("studied")
+    (project / "runs").mkdir()
+    shutil.copy(template, project / "runs" / "mlflow.db")
+    with campaigns.open_ledger(project, campaigns.CAMPAIGN, writable=True) as ledger:
+        decision = campaigns.prenorm(ledger)
+        for study in (findings.leave_one_out, findings.headline, findings.factorial):
+            study(ledger)
+        findings.replay(ledger, decision)
+        assert len(sync(ledger)) == 5
         yield ledger

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from campaign.records import ACCEPT, Arm, MemoryChange, Verdict
-from campaign.tracking import mapping, note, words
+from campaign.tracking import mapping, note, trials, words
+from campaign.tracking.decided import Standing
+from campaign.tracking.scoreboard import Board, scoreboard
 from tests.tracking import campaigns
 
 
@@ -18,6 +20,13 @@ def decided(tmp_path_factory):
     with campaigns.open_ledger(tmp_path_factory.mktemp("mapping"), "demo", writable=True) as ledger:
         decision = campaigns.prenorm(ledger)
         return decision, ledger.evidence(decision.plan_id)
+
+
+def board_of(decisions, plans, revoked=frozenset()):
+    """The scoreboard of these decisions, of which the accepted ones that were not revoked are the stack."""
+    stack = [one.id for one in decisions if one.verdict.verdict == ACCEPT and one.id not in revoked]
+    standings = {one.id: Standing(revoked=one.id in revoked) for one in decisions}
+    return scoreboard(Board("demo", decisions, plans, stack, standings))
 
 
 def test_infinite_and_missing_values_are_left_out_and_ratios_keep_four_decimals():
@@ -75,7 +84,7 @@ def test_the_prediction_is_scored_in_tags_note_and_scoreboard(decided, predicted
     found = mapping.decision_metrics(decision)
     assert (found["counts_predicted"], found["counts_as_predicted"]) == (2, 1)
     assert f"Predicted {predicted:.3f}x: {word}; counts as predicted: 1 of 2." in note.run_note(decision)
-    board = note.scoreboard("demo", [decision], {decided[1].plan.id: decided[1].plan}, set())
+    board = board_of([decision], {decided[1].plan.id: decided[1].plan})
     assert f"{predicted:.3f}x {word}" in board
     assert f"{int(word == 'held')} of 1 inside the measured 95 % interval" in board
 
@@ -85,7 +94,7 @@ def test_emulated_precision_is_said_in_every_view_of_the_row(decided):
     for low, said in (("emulated", True), ("hardware", False)):
         decision = replace(decided[0], low_precision=low)
         assert ("Low precision is emulated: its numerics" in note.run_note(decision)) is said
-        assert ("Low precision is emulated in 1 of 1" in note.scoreboard("demo", [decision], plans, set())) is said
+        assert ("Low precision is emulated in 1 of 1" in board_of([decision], plans)) is said
 
 
 def test_tokens_a_second_are_those_of_the_wall_clock_or_none(decided):
@@ -112,7 +121,7 @@ def test_nulls_and_first_looks_are_no_tests(decided):
     quick = replace(plan, id="quick", protocol=replace(plan.protocol, decisive=False))
     unlooked = replace(decision, id="d4", verdict=replace(decision.verdict, look=0))
     decisions = [decision, *(replace(decision, id=one.id, plan_id=one.id) for one in (null, quick)), unlooked]
-    board = note.scoreboard("demo", decisions, {one.id: one for one in (plan, null, quick)}, set())
+    board = board_of(decisions, {one.id: one for one in (plan, null, quick)})
     assert "Tests run: 1," in board
 
 
@@ -126,14 +135,14 @@ def test_what_the_hypothesis_needs_stands_with_its_claim(decided):
 
 
 def test_no_view_names_a_command_that_does_not_exist(decided):
-    board = note.scoreboard("demo", [decided[0]], {decided[1].plan.id: decided[1].plan}, set())
+    board = board_of([decided[0]], {decided[1].plan.id: decided[1].plan})
     assert set(re.findall(r"`campaign (\w+)", board)) <= {"ledger", "stack", "sync", "ui", "run"}
 
 
 def test_a_series_of_many_blocks_is_thinned_evenly_to_a_thousand(decided):
     blocks = campaigns.blocks(0, 2500, 0.1, 1.0)
     round_ = replace(decided[1].rounds[0], blocks=blocks)
-    steps = [step for step, _ in mapping.trial_series(round_, round_.trial("control"))["block_step_ms/cpu"]]
+    steps = [step for step, _ in trials.trial_series(round_, round_.trial("control"))["block_step_ms/cpu"]]
     own = [block.position for block in blocks if block.arm == "control"]
     # 2,500 blocks: every third.
     assert steps == own[::3] and len(steps) == 834
@@ -142,12 +151,12 @@ def test_a_series_of_many_blocks_is_thinned_evenly_to_a_thousand(decided):
 def test_a_trial_without_blocks_has_no_series_and_no_speed(decided):
     round_ = replace(decided[1].rounds[0], blocks=())
     trial = round_.trial("control")
-    assert mapping.trial_series(round_, trial) == {}
-    assert "tokens_per_second" not in mapping.trial_metrics(round_, trial)
+    assert trials.trial_series(round_, trial) == {}
+    assert "tokens_per_second" not in trials.trial_metrics(round_, trial)
 
 
 def test_rounds_are_laid_end_to_end_up_to_the_decision(decided):
-    windows = mapping.trial_windows(decided[1], 1_000_000)
+    windows = trials.trial_windows(decided[1], 1_000_000)
     # Four rounds of 30 s.
     assert list(windows.values()) == [
         (970_000, 1_000_000), (940_000, 970_000), (910_000, 940_000), (880_000, 910_000),
@@ -170,6 +179,6 @@ def test_the_note_survives_pipes_and_an_unmeasured_verdict(decided):
 def test_a_scoreboard_of_hundreds_stays_under_mlflows_limit(decided):
     many = [replace(decided[0], id=f"d{number}", sequence=number) for number in range(1, 601)]
     plans = {decided[1].plan.id: decided[1].plan}
-    board = note.scoreboard("demo", many, plans, {decision.id for decision in many[1:]})
+    board = board_of(many, plans, {decision.id for decision in many[1:]})
     # 599 of them are revoked; 80 rows are shown.
     assert len(board) < 20_000 and "519 more: `campaign ledger`." in board

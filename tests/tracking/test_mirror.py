@@ -169,6 +169,50 @@ def test_a_revoked_decision_is_marked_and_leaves_the_scoreboards_stack(one, root
     assert note.splitlines()[0] == "## demo: 2 decisions, accepted: none"
 
 
+def test_a_ruling_is_marked_with_its_reason_and_moves_the_scoreboards_stack(root):
+    with campaigns.whole(root) as ledger:
+        sync(ledger)
+        by_name = {one.hypothesis: one.id for one in ledger.decisions()}
+        ledger.rule(by_name["shared_activation_quant"], "accept", "Memory matters more here.")
+        ledger.rule(by_name["prenorm_fusion"], "reject", "It breaks resume.")
+        assert sync(ledger) == []
+    first, second = runs_of(root)[:2]
+    assert first.info.run_name == "01 RULED REJECT accept +4.1 % prenorm_fusion"
+    assert (first.data.tags["verdict"], first.data.tags["ruling"]) == (
+        "ruled reject (accept)",
+        "reject: It breaks resume.",
+    )
+    assert second.info.run_name == "02 RULED ACCEPT reject -0.1 % shared_activation_quant"
+    said = second.data.tags["mlflow.note.content"]
+    assert said.startswith("A person ruled accept: Memory matters more here. As measured: Rejected: ")
+    note = client_of(root).get_experiment_by_name("demo").tags["mlflow.note.content"]
+    assert note.splitlines()[0] == "## demo: 6 decisions, accepted: no_checkpointing + shared_activation_quant"
+    assert "| ruled accept (reject)" in note
+
+
+def test_an_edit_alone_and_with_the_stack_has_metrics_a_word_and_a_table(mirrored):
+    first, third = (runs_of(root_of(mirrored))[place].data for place in (0, 2))
+    found = {key: third.metrics[key] for key in ("isolated", "cumulative", "interaction")}
+    assert found == {"isolated": 1.2214, "cumulative": 1.2092, "interaction": 0.9512}
+    assert (third.metrics["isolated_low"], third.metrics["isolated_high"]) == (1.2, 1.243)
+    # 14, 16, -18 and -2 MiB
+    sizes = [third.metrics[f"memory_mib/{part}"] for part in ("marginal", "isolated", "cumulative", "interaction")]
+    assert sizes == [14, 16, -18, -2]
+    assert (first.tags["word"], third.tags["word"]) == ("first on root", "redundancy")
+    assert "isolated" not in first.metrics
+    said = third.tags["mlflow.note.content"]
+    assert "| isolated: on root\u00a0 | 1.221x [1.200, 1.243]\u00a0 | +16.0 MiB [+15.0 MiB, +17.0 MiB]\u00a0 |" in said
+    assert "**redundancy**: together they win less than the product" in said
+
+
+def test_a_decision_on_a_stack_that_moved_says_stale_in_its_name(root):
+    with campaigns.open_ledger(root, campaigns.CAMPAIGN, writable=True) as ledger:
+        campaigns.add(ledger, "late", Verdict(INVALID, "stale", "The stack moved.", look=1), (0.04, 0.04))
+        sync(ledger)
+    (run,) = runs_of(root)
+    assert run.info.run_name == "01 INVALID STALE late" and run.data.tags["reason"] == "stale"
+
+
 def test_the_scoreboard_has_the_stack_first_then_the_rest_best_first(mirrored):
     note = client_of(root_of(mirrored)).get_experiment_by_name("demo").tags["mlflow.note.content"]
     assert note.splitlines()[0] == "## demo: 6 decisions, accepted: prenorm_fusion + no_checkpointing"
