@@ -17,9 +17,19 @@ from campaign.discovery import project_root
 from campaign.errors import EXIT_DECIDED, EXIT_INTERRUPTED, EXIT_NO_DECISION, EXIT_SWEEP_FAILED, CampaignError
 from campaign.ledger import open_ledger
 from campaign.reading import label
-from campaign.records import INVALID, UNAVAILABLE
+from campaign.records import ACCEPT, INVALID, UNAVAILABLE
 from campaign.report.listing import row
-from campaign.report.sweep import FAULT, INTERRUPTED, NONE, NOT_STARTED, REFUSED, Ended, summary, summary_json
+from campaign.report.sweep import (
+    FAULT,
+    INTERRUPTED,
+    NONE,
+    NOT_STARTED,
+    NOT_TRIED,
+    REFUSED,
+    Ended,
+    summary,
+    summary_json,
+)
 
 if TYPE_CHECKING:
     from campaign.run.sweep import Sweep
@@ -77,7 +87,7 @@ def sweep(found: Sequence[Job], main: Main, entered: Mapping[str, Sweep] | None 
     for place, job in enumerate(found, 1):
         in_ledger = entered[job.campaign] if entered else None
         print(f"[{place}/{len(found)}] {_label(job)}", file=sys.stderr)
-        ended.append((in_ledger and before(job, in_ledger)) or outcome(job, main, in_ledger))
+        ended.append((in_ledger and before(job, in_ledger)) or _taken(job, ended) or outcome(job, main, in_ledger))
         if ended[-1].before:
             print("  decided before the interruption", file=sys.stderr)
         if ended[-1].code == EXIT_INTERRUPTED:
@@ -89,7 +99,18 @@ def sweep(found: Sequence[Job], main: Main, entered: Mapping[str, Sweep] | None 
         said = f"interrupted in {name}, number {len(ended)} of {len(found)}; {len(rest)} were not started"
         print(said, file=sys.stderr)
         return EXIT_INTERRUPTED
-    return EXIT_DECIDED if all(job.code == EXIT_DECIDED for job in ended) else EXIT_SWEEP_FAILED
+    return EXIT_DECIDED if all(job.code in (EXIT_DECIDED, None) for job in ended) else EXIT_SWEEP_FAILED
+
+
+def _taken(job: Job, ended: Sequence[Ended]) -> Ended | None:
+    """That another value of the job's hypothesis joined the stack in this sweep, after which no other value of it can
+    be an edit of head; None where none did."""
+    name = job.hypothesis.name
+    for one in ended:
+        if one.row and one.row["hypothesis"] == name and one.row["verdict"] == ACCEPT and not one.row["revoked"]:
+            why = f"{one.label} was accepted before it; compare all values: hydra/sweeper=optuna, or --revert {name}"
+            return Ended(_label(job), None, ended=NOT_TRIED, why=why)
+    return None
 
 
 def show(jobs: Sequence[Ended], *, as_json: bool) -> None:

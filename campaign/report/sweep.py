@@ -17,14 +17,16 @@ HEADER = ("job", "hypothesis", "verdict", "ratio", "95 % interval", "predicted",
 RIGHT = frozenset({"job", "ratio"})
 WHY = 100  # characters of a reason in the table; the JSON has all
 REFUSED, FAULT, INTERRUPTED, NOT_STARTED, NONE = "refused", "fault", "interrupted", "not started", "no decision"
+NOT_TRIED = "not tried"  # a sibling of the same hypothesis was accepted before its turn
 
 
 @dataclass(frozen=True)
 class Ended:
     """One job of a sweep. `label` is the hypothesis with what was swept, `row` its decision as in `listing.row`; None
     where none was made, and then `ended` says what came instead and `why` the reason. `code` is the exit code it had
-    alone, None when it was not started. `tests` are its decisive looks at an edit, `false_accepts` how many accepts to
-    expect of them were the edit to change nothing; `before` says that an interrupted sweep had decided it already.
+    alone, None when it was not started or not tried. `tests` are its decisive looks at an edit, `false_accepts` how many
+    accepts to expect of them were the edit to change nothing; `before` says that an interrupted sweep had decided it
+    already.
     """
 
     label: str
@@ -49,7 +51,7 @@ def summary_json(jobs: Sequence[Ended]) -> str:
     """`{"schema": 1, "sweep": [{"label", "exit_code", "verdict", "reason", "why", "ratio", "ratio_low", "ratio_high",
     "predicted_ratio", "prediction", "counts", "low_precision", "suspect", "sequence", "before"}, ...], "decided",
     "jobs", "tests", "false_accepts_expected"}` on one line; what a job does not have is null. `verdict` is `refused`,
-    `fault`, `interrupted`, `not started` or `no decision` for a job without one. `before`: see `Ended`."""
+    `fault`, `interrupted`, `not started`, `not tried` or `no decision` for a job without one. `before`: see `Ended`."""
     return as_line(sweep_object(jobs))
 
 
@@ -108,7 +110,7 @@ def _decided(jobs: Sequence[Ended]) -> int:
 
 def _count(jobs: Sequence[Ended]) -> str:
     left = [f"{job.label} (exit {job.code})" for job in jobs if job.code]
-    left += [f"{job.label} (not started)" for job in jobs if job.code is None]
+    left += [f"{job.label} ({job.ended})" for job in jobs if job.code is None]
     said = f"{_decided(jobs)} of {len(jobs)} decided"
     before = sum(job.before for job in jobs)
     said += f", {before} of them before the interruption" if before else ""

@@ -56,7 +56,7 @@ def main(job: Job) -> int:
 def decide(job: Job, ledger: Ledger, progress: Progress) -> Decision:
     """The decision on `job`, measured again where the stack moved meanwhile; an accepted set is taken apart. The
     device's lease is the caller's."""
-    decision = _decided(job, ledger, progress)
+    decision = _left_whole(job, ledger) or _decided(job, ledger, progress)
     for _ in range(MOST_STALE - 1):
         if decision.verdict.reason != verdicts.STALE:
             break
@@ -132,6 +132,15 @@ def write_stack(ledger: Ledger) -> None:
     stack = ledger.stack()
     body = {"decisions": [one.id for one in stack], "head": [one.hypothesis for one in stack]}
     ledger.append("stack", f"stack-{uuid.uuid4().hex[:12]}", body)
+
+
+def _left_whole(job: Job, ledger: Ledger) -> Decision | None:
+    """The accept of this very set whose run was killed before it was taken apart: the same command goes on there."""
+    if not job.hypothesis.parts:
+        return None
+    from campaign.run.studies import whole_sets
+
+    return next((one for one in whole_sets(ledger) if ledger.plan(one.plan_id).hypothesis == job.hypothesis), None)
 
 
 def _take_apart(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> None:

@@ -11,14 +11,13 @@ from campaign.config import Job
 from campaign.errors import CampaignError
 from campaign.ledger import Ledger
 from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Decision, Found, Term
-from campaign.records.study import PARTS
 from campaign.report.finding_text import finding_text
 from campaign.report.progress import Progress
 from campaign.report.revalidation import changed
 from campaign.run import decide, mirror, write_stack
 from campaign.run.context import hypothesis_job, own_words, plain
 from campaign.run.declare import check_place
-from campaign.run.studies import conduct, headline, leave_one_out, parts
+from campaign.run.studies import conduct, headline, leave_one_out, parts, whole_sets
 
 
 @dataclass(frozen=True)
@@ -134,11 +133,8 @@ def _revoke(job: Job, ledger: Ledger, found: Found, term: Term, decision: Decisi
 
 def _take_apart(job: Job, ledger: Ledger, progress: Progress, rounds: int | None) -> tuple[Found, ...]:
     """The parts of every accepted set that was not taken apart yet, as where its run was killed after the decision."""
-    done = {found.study_id for found in ledger.findings() if found.finding.kind == PARTS}
-    apart = {study.of for study in ledger.studies() if study.id in done}
-    sets = [one for one in ledger.stack() if one.id not in apart and ledger.plan(one.plan_id).hypothesis.parts]
     found = []
-    for decision in sets:
+    for decision in whole_sets(ledger):
         found.append(conduct(job, ledger, parts(job, ledger, decision, rounds), progress))
         progress.finding(finding_text(found[-1], ledger.file))
     return tuple(found)

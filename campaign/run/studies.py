@@ -257,6 +257,13 @@ def take_apart(job: Job, ledger: Ledger, decision: Decision, progress: Progress)
     return found
 
 
+def whole_sets(ledger: Ledger) -> list[Decision]:
+    """The accepted sets that were not taken apart yet, in stack order."""
+    done = {found.study_id for found in ledger.findings() if found.finding.kind == PARTS}
+    apart = {study.of for study in ledger.studies() if study.id in done}
+    return [one for one in ledger.stack() if one.id not in apart and ledger.plan(one.plan_id).hypothesis.parts]
+
+
 def patient(protocol: Protocol, others: Sequence[Protocol]) -> Protocol:
     """`protocol` with the longest deadlines of it and the others."""
     every = [protocol, *others]

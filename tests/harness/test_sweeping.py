@@ -106,6 +106,16 @@ def test_two_sweeps_of_one_campaign_take_turns_on_the_device(project, command):
     assert [one.sequence for one in found] == [1, 2, 3, 4]
 
 
+def test_another_value_of_an_accepted_hypothesis_is_not_tried_and_is_no_failure(project, add_hypothesis, capsys):
+    add_hypothesis("swept", "workload.sleep=${swept.sleep}", PARAMETER)
+    loose = ["protocol.alpha=0.4", "protocol.confirm_alpha=0.4", "protocol.suspect_ratio=100"]
+    assert main([*BASE, "-m", "hypothesis=swept", "swept.sleep=0.005,0.001", "workload.sleep=0.05", *loose]) == 0
+    assert [one.verdict.verdict for one in decisions(project)] == ["accept"]
+    said = capsys.readouterr().out
+    assert "1 of 2 decided; without a decision: swept sleep=0.001 workload.sleep=0.05 (not tried)" in said
+    assert "swept sleep=0.005 workload.sleep=0.05 was accepted before it" in said
+
+
 SEARCH = ["-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=4", "hypothesis=swept", "swept.sleep=0.03,0.01,0.02"]
 PARAMETER = "swept: {sleep: 0.03}\n"
 has_optuna = importlib.util.find_spec("hydra_plugins") and importlib.util.find_spec(

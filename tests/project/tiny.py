@@ -2,8 +2,8 @@
 
 One parameter vector of `width`, trained by plain gradient descent on a fixed target, in numpy: a trial starts in a
 fraction of the time that importing torch takes. `tensors` does the same in torch, for what counts operators and
-tensors. `sleep` and `nap` seconds are waited in each step (two planted effects, which add up); `fault` happens at step `fault_step` (1-based).
-`alone`: a second one at the same time runs out of memory.
+tensors. `sleep` and `nap` seconds are waited in each step (two planted effects, which add up); `fault` happens at step
+`fault_step` (1-based). `alone`: a second one at the same time runs out of memory.
 """
 
 from __future__ import annotations
