@@ -24,7 +24,7 @@ NOT_TRIED = "not tried"  # a sibling of the same hypothesis was accepted before 
 class Ended:
     """One job of a sweep. `label` is the hypothesis with what was swept, `row` its decision as in `listing.row`; None
     where none was made, and then `ended` says what came instead and `why` the reason. `code` is the exit code it had
-    alone, None when it was not started or not tried. `tests` are its decisive looks at an edit, `false_accepts` how many
+    alone, None when it was not started or tried. `tests` are its decisive looks at an edit, `false_accepts` how many
     accepts to expect of them were the edit to change nothing; `before` says that an interrupted sweep had decided it
     already.
     """
