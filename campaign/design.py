@@ -30,6 +30,12 @@ def order(arms: Sequence[str], pairs: int, rng: random.Random) -> tuple[str, ...
     return tuple(turns)
 
 
+def leads(pairs: int, least: int, rng: random.Random) -> tuple[int, ...]:
+    """Steps before the blocks of each pair: `least` or one more, so that the timed steps are not always the same ones
+    of a training that does something every few steps. Zeros where `least` is 0."""
+    return tuple(least + rng.randrange(2) if least else 0 for _ in range(pairs))
+
+
 def start_order(arms: Sequence[T], rng: random.Random) -> tuple[T, ...]:
     """The order in which a round's processes are started: a random permutation of `arms`."""
     return tuple(rng.sample(list(arms), len(arms)))

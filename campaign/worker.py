@@ -9,7 +9,7 @@ imported before the workload.
                                                          imports the workload, builds it, says what it is
     pin     {cores}                                      CPU affinity, after the imports
     settle  {}                                           collects and freezes garbage after warm-up
-    block   {steps}                                      one timed block
+    block   {steps, lead}                                `lead` steps timed apart, then one timed block
     last    {}                                           loss and gradient norm of the latest step, and which
                                                          parameters one more leaves as they are
     restart {}                                           back to the start, and step 1 again (see `probe`)
@@ -104,10 +104,19 @@ class Worker:
         return {}
 
     def block(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        # The first steps of a turn find the caches full of the other arm's data, as no step of a training does.
+        lead = timing.timed_block(self.workload, request["lead"]) if request.get("lead") else None
         reply = timing.timed_block(self.workload, request["steps"])
         # What was computed while it was the other arm's turn: our own collection and hand-over, and nothing else.
-        reply["idle_cpu_seconds"] = reply.pop("cpu_began_seconds") - self.cpu_ended_seconds
-        self.cpu_ended_seconds = reply.pop("cpu_ended_seconds")
+        idle = 0.0
+        for one in (lead, reply):
+            if one is not None:
+                idle += one.pop("cpu_began_seconds") - self.cpu_ended_seconds
+                self.cpu_ended_seconds = one.pop("cpu_ended_seconds")
+        reply["idle_cpu_seconds"] = idle
+        if lead is not None:
+            reply["recompiled"] += lead["recompiled"]
+            reply |= {f"lead_{name}": lead[name] for name in ("steps", "wall_seconds", "cpu_seconds")}
         return reply
 
     def memory(self, request: Mapping[str, Any]) -> dict[str, Any]:

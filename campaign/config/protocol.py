@@ -24,7 +24,7 @@ SHARES = (
     "memory_margin",
 )
 ABOVE_ZERO = ("warmup_tolerance", "start_deadline_seconds", "reply_deadline_seconds")
-NOT_NEGATIVE = ("block_minimum_seconds", "memory_min_bytes", "seed")
+NOT_NEGATIVE = ("block_minimum_seconds", "lead_steps", "memory_min_bytes", "seed")
 AT_LEAST_ONE = ("block_steps", "warmup_minimum_steps", "warmup_window_steps", "probe_steps")
 
 

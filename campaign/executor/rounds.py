@@ -32,8 +32,9 @@ class RoundRequest:
     """What to run: the arms in the order they start, the turns in full, and where it is written.
 
     Not `together`, the arms' processes run one after another, each with its own turns of `order` in a row, because
-    they do not fit on the device side by side. `inflight` receives each block's row as it is measured, flushed before
-    the next block. `watch(pids)` is entered around the timed part and gives the surroundings afterwards.
+    they do not fit on the device side by side. `leads` are the steps before the blocks of each pair. `inflight`
+    receives each block's row as it is measured, flushed before the next block. `watch(pids)` is entered around the
+    timed part and gives the surroundings afterwards.
     """
 
     id: str
@@ -48,6 +49,7 @@ class RoundRequest:
     watch: Callable[[Sequence[int]], AbstractContextManager[Callable[[], Surroundings]]]
     after_block: Callable[[int, int], None]
     together: bool = True
+    leads: Sequence[int] = ()
 
 
 def run_round(plan: Plan | Study, request: RoundRequest) -> Round:
@@ -181,7 +183,8 @@ def _take_turns(
     for position, role in turns:
         one = running[role]
         sent = time.perf_counter()
-        reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=steps)
+        lead = request.leads[seen[role]] if request.leads else 0
+        reply = one.process.ask("block", protocol.reply_deadline_seconds, steps=steps, lead=lead)
         turn_seconds = time.perf_counter() - sent
         one.trial = replace(one.trial, recompiled=one.trial.recompiled + reply["recompiled"])
         block = _block(role, position, seen[role], reply, turn_seconds)
@@ -206,6 +209,9 @@ def _block(role: str, position: int, pair: int, reply: Mapping[str, Any], turn_s
         loss=reply["loss"],
         gradient_norm=reply["gradient_norm"],
         turn_seconds=turn_seconds,
+        lead_steps=reply.get("lead_steps", 0),
+        lead_wall_seconds=reply.get("lead_wall_seconds", 0.0),
+        lead_cpu_seconds=reply.get("lead_cpu_seconds", 0.0),
     )
 
 

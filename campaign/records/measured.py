@@ -20,7 +20,8 @@ class Block:
     `idle_cpu_seconds` is the CPU time of the process and its descendants from the end of the block before to the start
     of this one, when it was the other arm's turn. `loss` and `gradient_norm` are of the block's last step, read after
     its clock has stopped. `turn_seconds` is the whole turn, from the command to the answer, on the clock of the process
-    that asks. These are None in ledgers that did not record them.
+    that asks. These are None in ledgers that did not record them. The arm took `lead_steps` steps in the same turn
+    before the block, timed apart and in no effect.
     """
 
     arm: str
@@ -36,6 +37,9 @@ class Block:
     loss: float | None = None
     gradient_norm: float | None = None
     turn_seconds: float | None = None
+    lead_steps: int = 0
+    lead_wall_seconds: float = 0.0
+    lead_cpu_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

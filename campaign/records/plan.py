@@ -136,7 +136,8 @@ class Protocol:
     """How rounds are run and when to stop. Shares are fractions; `alpha` and `beta` are one-sided.
 
     A speedup above `suspect_ratio` is confirmed twice. `arms` is 4 to time root and solo beside control and treatment
-    where the stack is not empty, 2 for control and treatment alone.
+    where the stack is not empty, 2 for control and treatment alone. `lead_steps` or one more, drawn for
+    each pair, are stepped before each block: they find the caches as the other arm left them.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Protocol:
     steal_limit: float = 0.05
     suspect_ratio: float = 1.5
     arms: int = 2
+    lead_steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ def measure_round(
     rng = random.Random(design.round_seed(plan.protocol.seed, need.stage, index))
     arms = design.start_order(tuple(arms), rng)
     order = design.order([arm.role for arm in arms], plan.protocol.pairs, rng)
+    leads = design.leads(plan.protocol.pairs, plan.protocol.lead_steps, rng)
     hashed = (plan.control, plan.treatment) if isinstance(plan, Plan) else plan.arms
 
     @contextmanager
@@ -88,6 +89,7 @@ def measure_round(
                 watch=watch,
                 after_block=progress.block,
                 together=together,
+                leads=leads,
             )
             measured = run_round(plan, request)
             trials = tuple(replace(trial, log=_keep_log(ledger, trial.log)) for trial in measured.trials)

@@ -32,8 +32,9 @@ def comparable(one: Round) -> bool:
 
 
 def steps_taken(one: Round, arm: str) -> int:
-    """Warm-up and timed steps of `arm`, when its last block ended."""
-    return len(one.trial(arm).warmup_seconds) + sum(block.steps for block in blocks_of(one, arm))
+    """Warm-up and timed steps of `arm` and those before its blocks, when its last block ended."""
+    blocks = blocks_of(one, arm)
+    return len(one.trial(arm).warmup_seconds) + sum(block.steps + block.lead_steps for block in blocks)
 
 
 def blocks_of(one: Round, arm: str) -> list[Block]:

@@ -56,4 +56,8 @@ def _of_round(one: Round) -> str:
 
 
 def _outside(one: Round, arm: str) -> list[float]:
-    return [block.turn_seconds - block.wall_seconds for block in blocks_of(one, arm) if block.turn_seconds is not None]
+    return [
+        block.turn_seconds - block.wall_seconds - block.lead_wall_seconds
+        for block in blocks_of(one, arm)
+        if block.turn_seconds is not None
+    ]

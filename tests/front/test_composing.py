@@ -58,6 +58,7 @@ def test_cpu_protocol_is_the_declared_one(project):
         seed=20260101,
         suspect_ratio=1.5,
         arms=4,
+        lead_steps=1,
     )
 
 

@@ -19,7 +19,7 @@ def unwatched(pids):
     yield Surroundings
 
 
-def one_round(tmp_path, the_plan, order=("control", "treatment", "treatment", "control"), together=True):
+def one_round(tmp_path, the_plan, order=("control", "treatment", "treatment", "control"), together=True, leads=()):
     arms = [arm for arm in (the_plan.control, the_plan.treatment) if arm.role in order]
     request = RoundRequest(
         id="round-1",
@@ -34,6 +34,7 @@ def one_round(tmp_path, the_plan, order=("control", "treatment", "treatment", "c
         watch=unwatched,
         after_block=lambda done, of: None,
         together=together,
+        leads=leads,
     )
     return run_round(the_plan, request)
 
@@ -50,6 +51,20 @@ def test_a_round_times_each_block_in_the_declared_order_and_keeps_it_on_disk(tmp
     assert all(block.tokens == 64 and block.wall_seconds > 0 for block in measured.blocks)
     rows = [json.loads(line) for line in (tmp_path / "inflight.jsonl").read_text().splitlines()]
     assert [row["wall_seconds"] for row in rows] == [block.wall_seconds for block in measured.blocks]
+
+
+def test_steps_before_a_block_are_timed_apart_and_are_the_same_number_in_both_arms(tmp_path):
+    plain = one_round(tmp_path, plan())
+    led = one_round(tmp_path, plan(), leads=(2, 1))
+    assert [(block.pair, block.lead_steps) for block in led.blocks] == [(0, 2), (0, 2), (1, 1), (1, 1)]
+    assert all(block.steps == 1 and block.tokens == 64 for block in led.blocks)
+    for block in led.blocks:
+        assert block.lead_wall_seconds > 0 and block.turn_seconds > block.lead_wall_seconds + block.wall_seconds
+        # Only the hand-over is left between the blocks: the steps before one are nobody's background work.
+        assert block.idle_cpu_seconds < 0.05
+    assert {block.lead_steps for block in plain.blocks} == {0}
+    # Three steps more than without leads, of a training whose loss falls: the last timed step is later in it.
+    assert led.trial("control").loss < plain.trial("control").loss
 
 
 def test_a_timed_trial_repeats_the_probes_first_step_after_a_restart(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from campaign.design import order, round_seed, start_order
+from campaign.design import leads, order, round_seed, start_order
 
 arm_names = st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=6, unique=True)
 
@@ -78,3 +78,12 @@ def test_a_round_seed_is_the_digest_of_its_words_on_every_machine() -> None:
 def test_a_round_of_one_arm_a_repeated_arm_or_no_pairs_is_refused(arms: tuple[str, ...], pairs: int) -> None:
     with pytest.raises(ValueError, match="a round needs"):
         order(arms, pairs, random.Random(0))
+
+
+def test_steps_before_blocks_are_the_least_or_one_more_and_none_where_none_are_wanted() -> None:
+    drawn = leads(400, 1, random.Random(3))
+    assert set(drawn) == {1, 2}
+    # Fair draws: 200 of each, give or take five standard deviations of 10.
+    assert 150 < drawn.count(1) < 250
+    assert drawn == leads(400, 1, random.Random(3))
+    assert leads(4, 0, random.Random(3)) == (0, 0, 0, 0)

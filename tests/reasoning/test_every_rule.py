@@ -93,6 +93,14 @@ def again(ratios: tuple[float, ...]) -> list:
     return [ratio_round(ratio, stage="reconfirm", index=index) for index, ratio in enumerate(ratios)]
 
 
+def led(control: float, treatment: float) -> Evidence:
+    """Rounds of equal arms, each block of 1 s after a step that took this many seconds."""
+    screen = [ratio_round(1.0) for _ in range(4)]
+    for arm, seconds in {"control": control, "treatment": treatment}.items():
+        screen = [with_blocks(one, arm, lead_steps=1, lead_wall_seconds=seconds) for one in screen]
+    return evidence(rounds=screen)
+
+
 # rule, verdict (or the stage needed), reason (or the rounds needed), evidence
 CASES: list[tuple[str, str, str | int, Callable[[], Evidence]]] = [
     ("unavailable", "unavailable", "unavailable", lambda: evidence(of=probe(None, status="unavailable"))),
@@ -157,6 +165,7 @@ CASES: list[tuple[str, str, str | int, Callable[[], Evidence]]] = [
     ("background_work", "invalid", "background_work", lambda: with_each(many(), "treatment", idle_cpu_seconds=0.011)),
     ("own_clock", "invalid", "own_clock", lambda: with_each(many(), "treatment", turn_seconds=1.03)),
     ("last_step", "invalid", "last_step", lambda: with_each(many(), "treatment", loss=2.56)),
+    ("untimed_steps", "invalid", "untimed_steps", lambda: led(1.05, 1.25)),
     ("last_step", "invalid", "last_step", lambda: with_each(many(), "treatment", gradient_norm=0.91)),
     ("last_step", "invalid", "last_step", lambda: evidence(FAST, treatment_trial={"unmoved": ("blocks.0.bias",)})),
     ("restarted", "invalid", "restarted", lambda: evidence(FAST, treatment_trial={"restart_sha256": "b" * 64})),

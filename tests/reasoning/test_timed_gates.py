@@ -185,3 +185,21 @@ def test_the_step_whose_memory_was_measured_must_be_controls_too() -> None:
     assert judged(FAST[:1], treatment_trial={"weighed_loss": 2.98}).reason == "restarted"
     found = judged(FAST[:1], plan=BITWISE, of=GREEN, treatment_trial={"weighed_loss": 2.7000001})
     assert found.reason == "restarted" and "memory" in found.sentence
+
+
+# Steps before the blocks, which no effect sees.
+
+
+def led(treatment_seconds: float, rounds: int = 4) -> list:
+    """Rounds of equal arms, whose steps before the blocks of 1 s took 1.05 s in control and these in treatment."""
+    control = [with_blocks(ratio_round(1.0), "control", lead_steps=1, lead_wall_seconds=1.05) for _ in range(rounds)]
+    return [with_blocks(one, "treatment", lead_steps=2, lead_wall_seconds=2 * treatment_seconds) for one in control]
+
+
+def test_work_put_into_the_untimed_steps_is_told_by_their_cost_beside_the_timed_ones() -> None:
+    # 1.05 * 1.10 = 1.155: a tenth more than control's, which cold caches alone do not explain
+    assert judged(rounds=led(1.15)).reason != "untimed_steps"
+    found = judged(rounds=led(1.16))
+    assert found.reason == "untimed_steps" and "cost 10.5% more" in found.sentence
+    assert judged(rounds=led(0.5)).reason != "untimed_steps", "dearer timed steps are the edit's own loss"
+    assert passes(rounds=led(2.0, rounds=2)), "two rounds say too little"
