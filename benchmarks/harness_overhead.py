@@ -1,13 +1,12 @@
 """Seconds a step inside the protocol against the same steps in a bare loop: at most 1.01 is wanted.
 
 The protocol's side is its worker processes, each running the same arm and pinned to one core as in a round, asked over
-their pipes for one-step blocks: `alone`, one process that takes all the blocks, which is what the harness costs; and
-`in turns`, two that take them alternately as in a round, which adds what a step pays for finding the caches full of
-the other arm's data. Both arms of a round pay that, and a bare loop that alternated would too. The bare side is one
-process of `bare_loop.py`, which knows nothing of `campaign`: as many steps in a `for` loop, on the same core, with the
-collector on. One side steps at a time, in random order in each repeat; the ratio of seconds a step is taken per repeat,
-and the table shows the median with its 95 % bootstrap interval. What lies between two blocks (the hand-over, untimed by
-the protocol) is shown apart.
+their pipes for one-step blocks: `in turns`, two that take them alternately as in a round, each block after the
+protocol's `lead_steps`; `cold`, the same without those, where a step finds the caches full of the other arm's data; and
+`alone`, one process that takes all the blocks. The bare side is one process of `bare_loop.py`, which knows nothing of
+`campaign`: as many steps in a `for` loop, on the same core, with the collector on. One side steps at a time, in random
+order in each repeat; the ratio of seconds a step is taken per repeat, and the table shows the median with its 95 %
+bootstrap interval. What lies between two `cold` blocks (the hand-over, untimed by the protocol) is shown apart.
 
 The worker tells glibc to keep freed pages, which makes the step itself faster. That is no part of the harness's cost,
 so the bare process gets the same two thresholds, through MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_.
@@ -39,7 +38,7 @@ from campaign.records import Arm
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = 20
-SIDES = ("alone", "in turns")
+SIDES = ("in turns", "cold", "alone")
 DEADLINE = 120.0
 THRESHOLDS = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "2147483647"}
 
@@ -83,11 +82,11 @@ class BareLoop:
         self._process.communicate()
 
 
-def in_turns(processes: Sequence[TrialProcess]) -> tuple[float, float, float]:
+def in_turns(processes: Sequence[TrialProcess], lead: int) -> tuple[float, float, float]:
     """(wall seconds in blocks, CPU seconds in blocks, wall seconds from the first block's start to the last one's end)
-    of STEPS one-step blocks of each process."""
+    of STEPS one-step blocks of each process, each after `lead` steps."""
     begun = time.perf_counter()
-    blocks = [one.ask("block", DEADLINE, steps=1) for _ in range(STEPS) for one in processes]
+    blocks = [one.ask("block", DEADLINE, steps=1, lead=lead) for _ in range(STEPS) for one in processes]
     whole = time.perf_counter() - begun
     return sum(block["wall_seconds"] for block in blocks), sum(block["cpu_seconds"] for block in blocks), whole
 
@@ -96,7 +95,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=20)
     given = parser.parse_args()
-    arm = load(ROOT, []).arm("control", "root", [])
+    job = load(ROOT, [])
+    arm, lead = job.arm("control", "root", []), job.protocol.lead_steps
     cores = sorted(os.sched_getaffinity(0))[-1:]
     rng = random.Random(1)
     ratios: dict[tuple[str, str], list[float]] = {(side, clock): [] for side in SIDES for clock in ("wall", "cpu")}
@@ -116,9 +116,11 @@ def main() -> None:
                         if side == "bare":
                             seconds[side] = bare.run(steps)
                             continue
-                        wall, cpu, whole = in_turns((first, second) if side == "in turns" else (first, first))
+                        both = (first, first) if side == "alone" else (first, second)
+                        wall, cpu, whole = in_turns(both, lead if side == "in turns" else 0)
                         seconds[side] = (wall, cpu)
-                        between.append((whole - wall) / steps)
+                        if side == "cold":
+                            between.append((whole - wall) / steps)
                     for side in SIDES:
                         for place, clock in enumerate(("wall", "cpu")):
                             ratios[side, clock].append(seconds[side][place] / seconds["bare"][place])

@@ -118,6 +118,11 @@ class Ledger(Replay):
         self._must_write()
         return self._streams.claim(id)
 
+    def take_over(self, id: str) -> bool:
+        """Take a plan or study whose process died before it had ended; False where that did not happen."""
+        self._must_write()
+        return self._streams.take_over(id)
+
     # Rounds in flight
 
     def inflight(self, round_id: str) -> Path:

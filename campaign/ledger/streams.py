@@ -91,6 +91,10 @@ class Streams:
             self._claimed[id] = file
         return True
 
+    def take_over(self, id: str) -> bool:
+        """Claim what a process claimed that died before it closed; False where none did, or a live one has it."""
+        return id not in self._claimed and self._claim(id).exists() and self.claim(id)
+
     def close(self) -> None:
         """Let go of everything; inflight files stay for the next run to keep."""
         for id, file in self._claimed.items():

@@ -42,10 +42,19 @@ class LineOrder:
             plan = _plan(entry)
             self._ended[plan] = entry.line
             self._counts[entry.kind] += 1
-            if entry.kind == "decision" and self._declared[plan][1] != self._standing.stack:
+            if entry.kind == "decision" and self._has_moved(entry, self._declared[plan][1]):
                 self.moved[entry.body["id"]] = self._standing.names()
         # Standing counts decisions itself and writes into the row it keeps; the entry is to stay as it was read.
         self._standing.take(entry._replace(body=dict(entry.body)))
+
+    def _has_moved(self, decision: Entry, declared: list[str]) -> bool:
+        """Whether the stack is no longer the one of the plan's line, or was another already than the plan was composed
+        on. Ledgers of before each was about one workload on one device hold edits of others."""
+        body, rows = decision.body, [self._standing.rows[id] for id in self._standing.stack]
+        here = [
+            row["hypothesis"] for row in rows if (row["workload"], row["device"]) == (body["workload"], body["device"])
+        ]
+        return declared != self._standing.stack or here != list(body["stack"])
 
     def _flaw(self, entry: Entry) -> str:
         body, kind = entry.body, entry.kind

@@ -56,7 +56,7 @@ def main(job: Job) -> int:
 def decide(job: Job, ledger: Ledger, progress: Progress) -> Decision:
     """The decision on `job`, measured again where the stack moved meanwhile; an accepted set is taken apart. The
     device's lease is the caller's."""
-    decision = _left_whole(job, ledger) or _decided(job, ledger, progress)
+    decision = _left_whole(job, ledger) or _left_unsaid(job, ledger, progress) or _decided(job, ledger, progress)
     for _ in range(MOST_STALE - 1):
         if decision.verdict.reason != verdicts.STALE:
             break
@@ -70,9 +70,13 @@ def _decided(job: Job, ledger: Ledger, progress: Progress) -> Decision:
     evidence = declare(job, ledger, progress)
     evidence, verdict = _gather(job, ledger, evidence, progress)
     decision = _decide(ledger, evidence, verdict)
+    _say(job, ledger, decision, progress)
+    return decision
+
+
+def _say(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> None:
     progress.decision(decision_json(decision) if job.json else decision_text(decision, ledger.file))
     mirror(job, ledger, [decision.id], progress)
-    return decision
 
 
 def _gather(job: Job, ledger: Ledger, evidence: Evidence, progress: Progress) -> tuple[Evidence, Verdict]:
@@ -141,6 +145,22 @@ def _left_whole(job: Job, ledger: Ledger) -> Decision | None:
     from campaign.run.studies import whole_sets
 
     return next((one for one in whole_sets(ledger) if ledger.plan(one.plan_id).hypothesis == job.hypothesis), None)
+
+
+def _left_unsaid(job: Job, ledger: Ledger, progress: Progress) -> Decision | None:
+    """The newest decision, where this very job made it and its process was killed before it ended: it is shown and
+    mirrored, and measured anew only when it is asked for once more."""
+    rows = ledger.decision_rows()
+    if not rows or rows[-1]["command"] != job.command or not ledger.take_over(rows[-1]["plan_id"]):
+        return None
+    plan, decision = ledger.plan(rows[-1]["plan_id"]), ledger.decisions()[-1]
+    if (plan.hypothesis, plan.protocol) != (job.hypothesis, job.protocol) or decision.verdict.reason == verdicts.STALE:
+        return None
+    progress.notice(f"{plan.id} was decided and its process killed before it ended: this is that decision")
+    if decision.verdict.verdict == ACCEPT:
+        write_stack(ledger)
+    _say(job, ledger, decision, progress)
+    return decision
 
 
 def _take_apart(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> None:

@@ -19,7 +19,7 @@ ORDER = ["aa_null", "broken", "more_sleep", "half_nap", "half_sleep"]  # predict
 @pytest.fixture
 def few(project):
     """The command that goes through four ideas."""
-    (project / "conf/ideas").mkdir()
+    (project / "conf/ideas").mkdir(exist_ok=True)
     (project / "conf/ideas/few.yaml").write_text("- half_sleep\n- half_nap\n- more_sleep\n- broken\n")
     return ["run", "--all", "--only", "few", *PLACE]
 

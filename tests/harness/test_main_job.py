@@ -163,18 +163,6 @@ def test_a_polite_kill_cleans_up_as_an_interrupt_does(project, command, tmp_path
     assert not list((tmp_path / "leases").glob("campaign-round-*")), "a temporary folder was left"
 
 
-def test_an_edit_accepted_on_one_workload_is_no_part_of_another_ones_control(project):
-    words = ["hypothesis=no_sleep", "workload.sleep=0.05", "hypothesis.edit.overrides=['workload.sleep=0.01']"]
-    assert main([*BASE, *words]) == 0
-    other = (project / "conf" / "workload" / "tiny.yaml").read_text()
-    (project / "conf" / "workload" / "other.yaml").write_text(other)
-    assert main(["workload=other", "tracking=none", "hypothesis=more_sleep"]) == 0
-    first, second = decisions(project)
-    assert (first.workload, second.workload) == ("tiny", "other")
-    assert first.verdict.verdict == "accept"
-    assert second.stack == ()
-
-
 def test_an_accept_that_its_samples_do_not_bear_out_is_not_built_on(project, capsys):
     assert main([*BASE, "hypothesis=more_sleep"]) == 0
     path = project / "runs" / "default" / "ledger.jsonl"
@@ -236,3 +224,19 @@ def test_arms_that_do_not_fit_together_are_measured_apart_and_the_row_says_so(pr
     assert sorted(trial["status"] for trial in trials) == ["interrupted", *["ok"] * 6, "out_of_memory"]
     (failed,) = (trial for trial in trials if trial["status"] == "out_of_memory")
     assert "there is room for one of us" in (project / "runs" / "default" / failed["log"]).read_text()
+
+
+def test_a_run_killed_after_its_decision_shows_it_when_asked_again_and_measures_anew_only_then(project, capsys):
+    words = [*BASE, "hypothesis=more_sleep"]
+    assert main(words) == 0
+    claims = project / "runs" / "default" / "claims"
+    assert not list(claims.iterdir()), "a run that ended claims nothing"
+    (first,) = decisions(project)
+    (claims / first.plan_id).touch()  # as SIGKILL leaves it
+    capsys.readouterr()
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "killed before it ended: this is that decision" in said and "#1 more_sleep: REJECTED" in said
+    assert len(decisions(project)) == 1
+    assert main(words) == 0
+    assert [one.attempt for one in decisions(project)] == [1, 2]

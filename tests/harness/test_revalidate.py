@@ -90,6 +90,7 @@ def test_what_a_person_ruled_in_is_proposed_and_never_taken_out_without_one(stac
     assert "campaign stack --revert half_sleep" in said
 
 
+@pytest.mark.slow
 def test_a_row_whose_neighbours_changed_is_decided_anew(stacked, capsys):
     assert main(["revalidate", "--rounds", "2", "--retry", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)["revalidate"]

@@ -149,6 +149,18 @@ def test_a_decision_on_a_stack_that_moved_is_stale_and_comes_out_so(ledger):
     assert "1 stale" in result.text()
 
 
+def test_a_decision_whose_arms_were_composed_before_an_edit_joined_is_stale_too(ledger):
+    written.faster(ledger)
+    plan = written.plan("late", edit=together.HALF)  # registered after the accept, composed on root before it
+    measured = written.evidence(plan, written.SCREEN, written.CONFIRM)
+    written.measure(ledger, measured)
+    assert ledger.moved_since(plan)
+    decision = written.decide(ledger, measured)
+    decision = made.replace(decision, verdict=verdicts.stale(decision.verdict, plan, ["prenorm_fusion"]))
+    ledger.append("decision", decision.id, to_json(decision))
+    assert check(ledger).stale == 1
+
+
 def test_a_decision_that_hides_that_the_stack_moved_is_refused(ledger):
     late(ledger, called_stale=False)
     with pytest.raises(
