@@ -3,9 +3,11 @@
     CampaignError                 .exit_code, .remedy: what to type next
     ├── BadInput             2    a value the person gave cannot be used; nothing was started
     │   ├── UnknownName      2    a misspelt key, group, verb, campaign or decision; names the nearest
+    │   ├── DoesNotFit       2    a hypothesis about something that the chosen workload does not have
     │   └── NotAProject      2    no campaign project here or above
     ├── LedgerDamaged        2    a record in the middle cannot be trusted; names the line
     ├── LedgerUnwritable     3    the disk refuses a line; nothing after the last one is recorded
+    ├── StackMoved           3    the stack kept moving while it was measured as a whole
     ├── LeaseHeld            2    another campaign is measuring on the device
     ├── TrialFailed          3    a trial raised, died, hung or spoke nonsense; .reason is a reason code
     ├── Unavailable          3    this machine cannot run the arm; never a guess in its place
@@ -56,6 +58,10 @@ class UnknownName(BadInput):
         self.near = near
 
 
+class DoesNotFit(BadInput):
+    """A hypothesis is about something that the chosen workload does not have."""
+
+
 class NotAProject(BadInput):
     """No folder here or above holds `conf/config.yaml`."""
 
@@ -73,6 +79,12 @@ class LedgerDamaged(CampaignError):
 
 class LedgerUnwritable(CampaignError):
     """The disk refuses a line or a raw file; nothing that follows would be recorded, so the run ends."""
+
+    exit_code = EXIT_NO_DECISION
+
+
+class StackMoved(CampaignError):
+    """Other processes moved the stack each time that it was measured as a whole."""
 
     exit_code = EXIT_NO_DECISION
 

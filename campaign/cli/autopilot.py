@@ -8,7 +8,6 @@ itself and says why. What it does next is decided in `run.autopilot` from the le
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ from campaign.errors import (
 )
 from campaign.report.flight import Flight, flight_json, flight_text, write_page
 from campaign.report.sweep import NONE, REFUSED, Ended, summary
+from campaign.run.budget import seconds_of
 from campaign.run.declare import check_place
 from campaign.verdicts import STALE
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from campaign.run.sweep import Sweep
 
 ENDS_ALL = (LeaseHeld, LedgerDamaged, LedgerUnwritable)  # what the next idea would meet as well
-SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
 REVALIDATION = "revalidation"
 MORE = """\
 examples:
@@ -50,6 +49,7 @@ examples:
   campaign run --all --only LIST          the hypotheses listed in conf/ideas/LIST.yaml
 
 Ends with revalidation and the page runs/NAME/campaign.md. Interrupted or killed, the same command goes on.
+A try that was started is finished: the budget is asked before each, and --budget 5s may be too little for one.
 Exit codes: 0 every idea that was started got its decision; 2 bad input; 4 some had none; 130 interrupted."""
 
 
@@ -61,8 +61,8 @@ def run_all(words: Sequence[str]) -> int:
         print(parser.format_help().rstrip())
         return EXIT_DECIDED
     budget = None if given.budget is None else seconds_of(given.budget)
-    only = [name for name in (given.only or "").split(",") if name]
-    null, found = ideas(project_root(), given.overrides, only, json=given.json)
+    only = _names(given.only)
+    null, found, misfits = ideas(project_root(), given.overrides, only, json=given.json)
     if not null.protocol.decisive:
         raise BadInput(f"protocol={null.protocol.name} can accept nothing", remedy="protocol=standard")
     from campaign.run.autopilot import ordered
@@ -70,7 +70,8 @@ def run_all(words: Sequence[str]) -> int:
 
     asked = [*given.overrides, f"--only={','.join(only)}", f"--budget={budget}", f"--apply={given.apply}"]
     with running.terminated_like_interrupted(), begun(AUTOPILOT, [null], asked) as entered:
-        pilot = Pilot(null, ordered(found), entered[null.campaign], budget, given.apply)
+        pilot = Pilot(null, ordered(found), misfits, entered[null.campaign])
+        pilot.budget, pilot.apply = budget, given.apply
         try:
             code = pilot.fly()
         except KeyboardInterrupt:
@@ -95,30 +96,35 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-h", "--help", action="store_true", help="show this and exit")
     parser.add_argument("--all", action="store_true", help="every hypothesis there is")
     parser.add_argument("--only", metavar="NAME[,NAME]", help="these hypotheses, or a list of conf/ideas/NAME.yaml")
-    parser.add_argument("--budget", metavar="2h", help="stop in time to revalidate within this (90s, 30m, 1h30m)")
+    parser.add_argument(
+        "--budget", metavar="2h", help="start nothing that leaves no time to revalidate within this (90s, 30m, 1h30m)"
+    )
     parser.add_argument("--apply", action="store_true", help="take out of the stack what no longer pays in the end")
     parser.add_argument("--json", action="store_true", help="the outcomes as JSON lines on stdout")
     return parser
 
 
-def seconds_of(budget: str) -> float:
-    """'2h', '1h30m', '90s', '0.5h' or plain seconds as seconds. Raises BadInput."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)([hms]?)", budget)
-    if not parts or "".join(number + unit for number, unit in parts) != budget:
-        raise BadInput(f"--budget {budget!r}: a time is hours, minutes or seconds", remedy="--budget 1h30m")
-    seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
-    if seconds <= 0:
-        raise BadInput(f"--budget {budget!r}: nothing can be measured in no time", remedy="--budget 1h30m")
-    return seconds
+def _names(only: str | None) -> list[str]:
+    """The names of --only; none where it was not given. Raises BadInput where it was and names nothing."""
+    names = [name.strip() for name in (only or "").split(",") if name.strip()]
+    if only is not None and not names:
+        raise BadInput(
+            f"--only {only!r} names no hypothesis", remedy="--only NAME,NAME, or leave it out for every hypothesis"
+        )
+    return names
 
 
 class Pilot:
     """One autopilot at work. `ended` has a line for every try, as in a sweep."""
 
-    def __init__(self, null: Job, ideas: list[Idea], sweep: Sweep, budget_seconds: float | None, apply: bool) -> None:
-        from campaign.run.autopilot import spent_seconds, study_of
+    def __init__(self, null: Job, ideas: list[Idea], misfits: dict[str, str], sweep: Sweep) -> None:
+        from campaign.run.autopilot import study_of
+        from campaign.run.budget import spent_seconds
 
-        self.null, self.ideas, self.sweep, self.budget, self.apply = null, ideas, sweep, budget_seconds, apply
+        self.null, self.ideas, self.sweep = null, ideas, sweep
+        self.misfits = misfits  # hypotheses that are not about this workload, and why
+        self.budget: float | None = None  # in seconds
+        self.apply = False
         self.ledger = sweep.ledger
         self.study = study_of(null)
         self.earlier = spent_seconds(self.ledger, sweep.line)  # by processes that were killed
@@ -135,6 +141,8 @@ class Pilot:
         self._recall()
         shown = ", ".join(f"{idea.name} {idea.ceiling_text}" for idea in self.ideas)
         _say(f"{len(self.ideas)} ideas, the highest ceiling first: {shown or 'none'}")
+        for name, why in self.misfits.items():
+            _say(f"not tried: {name}: {why}")
         for step in (self._floor, self._try_all, self._revalidate):
             if (code := step()) is not None:
                 return code
@@ -148,7 +156,7 @@ class Pilot:
         flight = Flight(
             stopped=self.stopped,
             why=self.why,
-            struck=dict(self.survey.struck) if self.survey else {},
+            struck={**self.misfits, **(self.survey.struck if self.survey else {})},
             slower=self.survey.slower if self.survey else (),
             not_tried=self.not_tried,
             headline=self.headline,
@@ -167,7 +175,10 @@ class Pilot:
         """What a killed process of this campaign had decided."""
         if self.sweep.resumed:
             found = []
-            for job in (self.null, *(idea.job for idea in self.ideas)):
+            rows = self.sweep.recall(self.null).rows  # whether the floor holds is asked where it is needed
+            if rows:
+                found.append(running.recall(self.null, rows))
+            for job in (idea.job for idea in self.ideas):
                 while (one := running.before(job, self.sweep)) is not None:
                     found.append(one)
             self.ended = sorted(found, key=lambda one: one.row["sequence"] if one.row else 0)
@@ -180,7 +191,11 @@ class Pilot:
         name = self.null.hypothesis.name
         if floor_here(self.null, self.ledger) is not None:
             _say("floor: measured here less than seven days ago, and it holds")
-        elif not any(one.label.split()[0] == name for one in self.ended):
+        elif any(one.label.split()[0] == name for one in self.ended):
+            pass
+        elif why := self._too_late(self.null, floor=True):
+            _say(f"floor: {why}")
+        else:
             _say(f"floor: {name}")
             if self._outcome(self.null).code == EXIT_INTERRUPTED:
                 return EXIT_INTERRUPTED
@@ -197,28 +212,31 @@ class Pilot:
 
     def _try_all(self) -> int | None:
         """One idea after another until none is left or the budget is; an exit code on an interrupt."""
-        from campaign.run.autopilot import BUDGET, accepted_now, stopped, survey, thresholds
+        from campaign.run.autopilot import BUDGET, accepted_now, blocked, stopped, survey, thresholds
 
         d = thresholds(self.null, self.ideas, self.ledger)
         while True:
-            accepted, rows = accepted_now(self.ledger), self.ledger.decision_rows()
+            accepted = accepted_now(self.ledger)
+            rows = [row for row in self.ledger.decision_rows() if row["id"] not in self.sweep.outdated]
             found = survey(self.ideas, rows, accepted, d, self.sweep.line, self.left_alone)
             self._tell(found)
             choice = [(idea, "") for idea in found.untried] or list(found.again)
             if not choice:
                 self.stopped, self.why = stopped(found, d)
                 return None
-            if why := self._too_late(len(accepted)):
+            idea, change = choice[0]
+            if why := self._too_late(idea.job):
                 self.stopped, self.why = BUDGET, why
                 self.not_tried = tuple(idea.name for idea, _ in choice)
                 return None
-            idea, change = choice[0]
             on = "+".join(("root", *(one.name for one in accepted)))
             _say(f"{f'again ({change})' if change else 'try'}: {idea.name}, {idea.ceiling_text}, on {on}")
             ended = self._outcome(idea.job)
             if ended.code == EXIT_INTERRUPTED:
                 return EXIT_INTERRUPTED
-            if ended.row is None or ended.row["reason"] == STALE:
+            if ended.ended == REFUSED and not ended.tests and blocked(idea.job, accepted_now(self.ledger)):
+                self.ended.pop()  # another process's accept stands in its way: struck out as if it had come before
+            elif ended.row is None or ended.row["reason"] == STALE:
                 self.left_alone.add(idea.name)
 
     def _tell(self, found: Survey) -> None:
@@ -229,20 +247,18 @@ class Pilot:
                 _say(f"not tried: {name}: {why}")
         self.survey = found
 
-    def _too_late(self, edits: int) -> str:
-        """Why the next try would not leave the time to revalidate; empty where it does."""
-        from campaign.run.autopilot import arm_seconds, idea_seconds, revalidation_seconds
+    def _too_late(self, job: Job, *, floor: bool = False) -> str:
+        """Why the budget has no time for `job` and the revalidation after it; empty where it has."""
+        from campaign.run.budget import arm_seconds, floor_seconds, too_late, try_seconds
 
         if self.budget is None:
             return ""
-        spent, next_one = self._spent(), idea_seconds(self.ledger.decision_rows())
-        kept = revalidation_seconds(self.study.protocol, edits + 1, arm_seconds(self.ledger))
-        if spent + next_one + kept <= self.budget:
-            return ""
-        return (
-            f"the budget of {units.seconds(self.budget)} is spent: {units.seconds(spent)} so far, a try takes about "
-            f"{units.seconds(next_one)}, and {units.seconds(kept)} are kept back to revalidate"
-        )
+        each, rows = arm_seconds(self.ledger), self.ledger.decision_rows()
+        cost = try_seconds(rows, job.protocol, each)
+        if floor and each is not None:
+            cost = floor_seconds(job.protocol, each)
+        edits = len(self.ledger.stack_rows()) + (not floor)
+        return too_late(self.budget, self._spent(), cost, self.study.protocol, edits=edits, each_arm=each)
 
     def _revalidate(self) -> None:
         """Every accepted edit again, and the headline; what goes wrong with it is a line of the table."""

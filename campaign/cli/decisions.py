@@ -28,7 +28,8 @@ examples:
   campaign show 7
   campaign show prenorm_fusion        its newest decision
   campaign show 7 --no-blocks         at once, without judging its rounds again
-  campaign show 7 --json"""
+  campaign show 7 --json
+  campaign show finding-3             a finding with its study, arms and rounds"""
 FORMATS = ("md", "html", "csv", "parquet", "json")
 FILTERS = ("verdict", "since", "hypothesis")
 
@@ -106,7 +107,9 @@ def _wanted(given: argparse.Namespace) -> Filters | None:
 
 def show_arguments(parser: argparse.ArgumentParser) -> None:
     """Which decision."""
-    parser.add_argument("decision", nargs="*", metavar="DECISION", help="its number, id or hypothesis (the newest)")
+    parser.add_argument(
+        "decision", nargs="*", metavar="DECISION", help="its number, id or hypothesis (the newest); or finding-3"
+    )
     parser.add_argument("--no-blocks", action="store_true", help="without judging its rounds again")
 
 
@@ -121,6 +124,12 @@ def _show(given: argparse.Namespace, asked: str) -> int:
     from campaign.report.evidence_text import Shown, found, shown_json, shown_text
 
     with opened(given) as book:
+        from campaign.report.study_text import finding_of, study_shown
+
+        finding = finding_of(book, asked)
+        if finding is not None:
+            print(study_shown(book, finding, blocks=not given.no_blocks, as_json=given.json))
+            return EXIT_DECIDED
         shown = Shown(book, found(book, asked), blocks=not given.no_blocks)
         print(shown_json(shown) if given.json else shown_text(shown))
     return EXIT_DECIDED

@@ -6,13 +6,14 @@ import logging
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from campaign import verdicts
 from campaign.cli import show_error
-from campaign.config import Job, Search, is_search, jobs, read_line, search_for
+from campaign.config import Job, Search, fitting, is_search, jobs, read_line, search_for
 from campaign.discovery import project_root
 from campaign.errors import EXIT_DECIDED, EXIT_INTERRUPTED, EXIT_NO_DECISION, EXIT_SWEEP_FAILED, CampaignError
 from campaign.ledger import open_ledger
@@ -34,7 +35,7 @@ from campaign.report.sweep import (
 if TYPE_CHECKING:
     from campaign.run.sweep import Sweep
 
-Main = Callable[[Job], int]
+Main = Callable[[Job, Callable[[str], None]], int]  # `campaign.run.main`
 # What a fault in our own code raises. In a sweep it is shown in full and the next hypothesis goes on, because one
 # bug must not cost the rest of a night.
 FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
@@ -43,13 +44,14 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryEr
 
 def run(argv: Sequence[str]) -> int:
     """Measure what the overrides ask for; the exit code. Every job is composed and checked before the first starts.
+    Of hypotheses named by a pattern those that do not fit the workload are refused, and the others run.
 
     Raises CampaignError.
     """
     line = read_line(argv)
     if is_search(line):
         return _searched(search_for(project_root(), line), line.overrides)
-    found = jobs(project_root(), argv)
+    found, misfits = fitting(project_root(), argv) if line.sweep else (jobs(project_root(), argv), {})
     if not found:
         return EXIT_DECIDED  # Hydra showed help or the config
     from campaign.run import main
@@ -60,7 +62,8 @@ def run(argv: Sequence[str]) -> int:
         from campaign.run.sweep import JOBS, begun
 
         with begun(JOBS, found, line.overrides) as entered:
-            code = sweep(found, main, entered)
+            refused = [Ended(name, why.exit_code, ended=REFUSED, why=why.message) for name, why in misfits.items()]
+            code = sweep(found, main, entered, refused)
             if code != EXIT_INTERRUPTED:
                 for one in entered.values():
                     one.end()
@@ -77,12 +80,17 @@ def terminated_like_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def sweep(found: Sequence[Job], main: Main, entered: Mapping[str, Sweep] | None = None) -> int:
+def sweep(
+    found: Sequence[Job], main: Main, entered: Mapping[str, Sweep] | None = None, refused: Sequence[Ended] = ()
+) -> int:
     """Run every job in order: 0 when each got its decision, 4 when some did not, 130 at once on an interrupt. Ends
     with a summary in which every job has its line, the refused and the not started ones too.
 
-    `entered` is the sweep in the ledger of each campaign; a job that it has a decision of is not run.
+    `entered` is the sweep in the ledger of each campaign; a job that it has a decision of is not run. `refused` are
+    jobs that could not be composed.
     """
+    for one in refused:
+        print(f"refused: {one.label}: {one.why}", file=sys.stderr)
     ended: list[Ended] = []
     for place, job in enumerate(found, 1):
         in_ledger = entered[job.campaign] if entered else None
@@ -93,13 +101,13 @@ def sweep(found: Sequence[Job], main: Main, entered: Mapping[str, Sweep] | None 
         if ended[-1].code == EXIT_INTERRUPTED:
             break
     rest = [Ended(_label(job), None, ended=NOT_STARTED) for job in found[len(ended) :]]
-    show([*ended, *rest], as_json=any(job.json for job in found))
+    show([*ended, *rest, *refused], as_json=any(job.json for job in found))
     if ended and ended[-1].code == EXIT_INTERRUPTED:
         name = ended[-1].label
         said = f"interrupted in {name}, number {len(ended)} of {len(found)}; {len(rest)} were not started"
         print(said, file=sys.stderr)
         return EXIT_INTERRUPTED
-    return EXIT_DECIDED if all(job.code in (EXIT_DECIDED, None) for job in ended) else EXIT_SWEEP_FAILED
+    return EXIT_DECIDED if all(job.code in (EXIT_DECIDED, None) for job in (*ended, *refused)) else EXIT_SWEEP_FAILED
 
 
 def _taken(job: Job, ended: Sequence[Ended]) -> Ended | None:
@@ -121,21 +129,38 @@ def show(jobs: Sequence[Ended], *, as_json: bool) -> None:
 
 
 def before(job: Job, in_ledger: Sweep) -> Ended | None:
-    """What became of a job before its sweep was interrupted; None where it is still to be run."""
-    made = in_ledger.recall(job.command)
-    if not made:
+    """What became of a job before its sweep was interrupted; None where it is to be run, which is said where it was
+    decided under other conditions."""
+    recalled = in_ledger.recall(job)
+    if not recalled.rows:
+        if recalled.other:
+            said = f"decided before the interruption, {recalled.other}: measured again"
+            print(f"  {_label(job)}: {said}", file=sys.stderr)
         return None
-    undecided = made[-1]["verdict"]["verdict"] in (INVALID, UNAVAILABLE)
-    return _of(job, EXIT_NO_DECISION if undecided else EXIT_DECIDED, made, before=True)
+    note = f"decided {recalled.other}; it is in the stack and stands" if recalled.other else ""
+    return replace(recall(job, recalled.rows), note=note)
+
+
+def recall(job: Job, rows: Sequence[Mapping[str, Any]]) -> Ended:
+    """A job that was decided before its sweep was interrupted."""
+    undecided = rows[-1]["verdict"]["verdict"] in (INVALID, UNAVAILABLE)
+    return replace(_of(job, EXIT_NO_DECISION if undecided else EXIT_DECIDED, rows), before=True)
 
 
 def outcome(
     job: Job, main: Main, in_ledger: Sweep | None = None, *, through: tuple[type[CampaignError], ...] = ()
 ) -> Ended:
-    """Run one job of a sweep; what ends it alone, ends it alone. Raises the errors named in `through`."""
-    earlier, ended, why = len(_decisions(job)), "", ""
+    """Run one job of a sweep; what ends it alone, ends it alone. Its decisions are those that this run made, never what
+    another process decided on the same meanwhile. Raises the errors named in `through`."""
+    ids, ended, why = [], "", ""
+
+    def note(id: str) -> None:
+        ids.append(id)
+        if in_ledger:
+            in_ledger.made(id)
+
     try:
-        code = main(job)
+        code = main(job, note)
     except through:
         raise
     except CampaignError as error:
@@ -150,40 +175,36 @@ def outcome(
         code, ended, why = EXIT_SWEEP_FAILED, FAULT, f"{type(fault).__name__}: {fault}"
     except KeyboardInterrupt:
         code, ended = EXIT_INTERRUPTED, INTERRUPTED
-    made = _own(_decisions(job)[earlier:])
+    made = _decisions(job, ids)
     if in_ledger:
         in_ledger.take(made)
     if made:
-        return _of(job, code, made)
+        found = _of(job, code, made)
+        # Refused after its decisions came too late: the tests were spent, and none of them is its result.
+        refused = ended == REFUSED and made[-1]["verdict"]["reason"] == verdicts.STALE
+        return replace(found, row=None, ended=ended, why=why) if refused else found
     return Ended(_label(job), code, ended=ended or (INTERRUPTED if code == EXIT_INTERRUPTED else NONE), why=why)
 
 
-def _of(job: Job, code: int, made: Sequence[Mapping[str, Any]], *, before: bool = False) -> Ended:
+def _of(job: Job, code: int, made: Sequence[Mapping[str, Any]]) -> Ended:
     """The decisions on one job, of which the last stands."""
     tests = [one for one in made if one["verdict"]["look"] > 0 and job.protocol.decisive and not job.hypothesis.null]
     alphas = [job.protocol.alpha / 2 ** (one["attempt"] - 1) for one in tests]
     expected = sum(alphas) * job.protocol.confirm_alpha
     last = made[-1]
-    return Ended(_label(job), code, row(last, last["revoked"]), tests=len(tests), false_accepts=expected, before=before)
+    return Ended(_label(job), code, row(last, last["revoked"]), tests=len(tests), false_accepts=expected)
 
 
-def _decisions(job: Job) -> list[dict[str, Any]]:
-    """The decisions on the job in its ledger; none where it cannot be read, which the run itself says with more
+def _decisions(job: Job, ids: Collection[str]) -> list[dict[str, Any]]:
+    """These decisions of the job's ledger, in order; none where it cannot be read, which the run itself says with more
     words."""
+    if not ids:
+        return []
     try:
         with open_ledger(job.root, job.campaign, writable=False) as ledger:
-            return [one for one in ledger.decision_rows() if one["command"] == job.command]
+            return [one for one in ledger.decision_rows() if one["id"] in ids]
     except CampaignError:
         return []
-
-
-def _own(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The decision that a run made last, with those before it that came too late; another process may have decided on
-    the same meanwhile."""
-    first = len(made) - 1
-    while first > 0 and made[first - 1]["verdict"]["reason"] == verdicts.STALE:
-        first -= 1
-    return made[max(0, first) :]
 
 
 def _label(job: Job) -> str:

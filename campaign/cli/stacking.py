@@ -29,41 +29,45 @@ examples:
 HYPOTHESIS may be a decision's number or id too; a name means its newest decision (of --revert, the one in the stack).
 What a person decides is recorded as that: the verdict and its evidence stay as they are."""
 WAYS = ("revert", "accept", "reject")
+PARITY = "parity"  # the reason of an edit that does not compute the same
 
 
 def stack_arguments(parser: argparse.ArgumentParser) -> None:
     """What a person may decide, and why."""
-    parser.add_argument("--revert", metavar="HYPOTHESIS", help="take an edit out of the stack again")
-    parser.add_argument("--accept", metavar="HYPOTHESIS", help="put an edit into the stack, whatever its verdict was")
-    parser.add_argument("--reject", metavar="HYPOTHESIS", help="rule against an edit, in the stack or not")
+    helps = {
+        "revert": "take an edit out of the stack again",
+        "accept": "put an edit that was measured into the stack, whatever its verdict was",
+        "reject": "rule against an edit, in the stack or not",
+    }
+    for way in WAYS:  # collected, so that a second one is refused instead of taking the first one's place
+        parser.add_argument(f"--{way}", metavar="HYPOTHESIS", action="append", help=helps[way])
     parser.add_argument("--why", metavar="TEXT", help="the reason, kept in the ledger (needed with each of these)")
 
 
 def stack(given: argparse.Namespace) -> int:
     """Show the stack, after what was decided about one edit; the exit code. Raises CampaignError."""
-    ways = [way for way in WAYS if getattr(given, way) is not None]
-    _check(given, ways)
-    with opened(given, writable=bool(ways)) as ledger:
-        for way in ways:
+    asked = [(way, name) for way in WAYS for name in getattr(given, way) or ()]
+    _check(given, asked)
+    with opened(given, writable=bool(asked)) as ledger:
+        for way, name in asked:
             with ledger.transaction():
-                {"revert": _revert, "accept": _accept, "reject": _reject}[way](
-                    ledger, getattr(given, way), given.why.strip()
-                )
+                {"revert": _revert, "accept": _accept, "reject": _reject}[way](ledger, name, given.why.strip())
         from campaign.report.stack import stack_json, stack_text
 
         print(stack_json(ledger) if given.json else stack_text(ledger))
     return EXIT_DECIDED
 
 
-def _check(given: argparse.Namespace, ways: list[str]) -> None:
-    if len(ways) > 1:
+def _check(given: argparse.Namespace, asked: list[tuple[str, str]]) -> None:
+    way, name = asked[0] if asked else ("revert", "HYPOTHESIS")
+    name = shlex.quote(name)
+    if len(asked) > 1:
+        said = " and ".join(f"--{one} {about}" for one, about in asked)
         raise BadInput(
-            f"{' and '.join(f'--{way}' for way in ways)} are two decisions, each with its own reason",
-            remedy=f"campaign stack --{ways[0]} {shlex.quote(getattr(given, ways[0]))} --why 'the reason'",
+            f"{said} are {len(asked)} decisions, each with its own reason",
+            remedy=f"campaign stack --{way} {name} --why 'the reason'    (then the next)",
         )
-    if bool(ways) != bool(given.why is not None and given.why.strip()):
-        way = ways[0] if ways else "revert"
-        name = shlex.quote(getattr(given, way)) if ways else "HYPOTHESIS"
+    if bool(asked) != bool(given.why is not None and given.why.strip()):
         raise BadInput(
             f"--{way} and --why go together: a stack changes for a reason that is written down",
             remedy=f"campaign stack --{way} {name} --why 'the reason'",
@@ -94,7 +98,10 @@ def _reject(ledger: Ledger, asked: str, why: str) -> None:
 
 
 def _accept(ledger: Ledger, asked: str, why: str) -> None:
-    """Rule for a decision, which puts its edit at the end of the stack, if it can run there at all."""
+    """Rule for a decision, which puts its edit at the end of the stack, if it can run there at all and its arms were
+    compared."""
+    from campaign.records import TRIAL_FAILURES
+
     row = _decision(ledger, asked, "accept")
     verdict, name = row["verdict"]["verdict"], row["hypothesis"]
     if row["id"] in [one["id"] for one in ledger.stack_rows()]:
@@ -106,6 +113,13 @@ def _accept(ledger: Ledger, asked: str, why: str) -> None:
         raise BadInput(
             f"{name} could not run on this machine (decision {row['sequence']}), so nothing could be measured with it",
             remedy=f"campaign hypothesis={name} on a machine that has what it needs",
+        )
+    reason = row["verdict"]["reason"]
+    if verdict == "invalid" and reason in (*TRIAL_FAILURES, PARITY):
+        raise BadInput(
+            f"decision {row['sequence']} ended as {reason}, so {name} was never compared with what is without it:"
+            f" {row['verdict']['sentence']}",
+            remedy=f"mend it, then campaign hypothesis={name}",
         )
     for other in ledger.stack():
         _together(hypothesis, ledger.plan(other.plan_id).hypothesis, ledger)

@@ -48,7 +48,7 @@ def static(given: argparse.Namespace) -> int:
         words.append(f"campaign.name={given.campaign}")
     words += ["--json"] * given.json + ["-m"] * given.multirun
     found = jobs(project_root(), words)
-    return sweep(found, look) if given.multirun else look(found[0])
+    return sweep(found, lambda job, _: look(job)) if given.multirun else look(found[0])
 
 
 def look(job: Job) -> int:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from campaign.config import Job
     from campaign.ledger import Ledger
-    from campaign.records import Found
     from campaign.report.progress import Progress
     from campaign.run.factorial import Design
 
@@ -65,6 +64,7 @@ def _shared_arguments(parser: argparse.ArgumentParser) -> None:
 def revalidate(given: argparse.Namespace) -> int:
     """Revalidate the stack of `--campaign`; the exit code. Raises CampaignError."""
     from campaign.report.revalidation import revalidation_json, revalidation_text
+    from campaign.run.conduct import says_something
     from campaign.run.context import study_job
     from campaign.run.revalidate import revalidate
 
@@ -76,16 +76,16 @@ def revalidate(given: argparse.Namespace) -> int:
         text = revalidation_json(ledger, done) if job.json else revalidation_text(ledger, done)
         _answer(progress, text, as_json=job.json)
     found = [one for one in (done.left_out, *done.apart, done.headline) if one is not None]
-    return EXIT_DECIDED if all(map(_says_something, found)) else EXIT_NO_DECISION
+    return EXIT_DECIDED if all(map(says_something, found)) else EXIT_NO_DECISION
 
 
 def interactions(given: argparse.Namespace) -> int:
     """Measure how the named edits interact; the exit code. Raises CampaignError."""
     from campaign.ledger import open_ledger
     from campaign.report.finding_text import finding_json, finding_text
+    from campaign.run.conduct import conduct, says_something
     from campaign.run.context import key_of, study_job
     from campaign.run.factorial import design, factorial, seconds_of
-    from campaign.run.studies import conduct
 
     _check_rounds(given)
     names = [word for word in given.words if "=" not in word]
@@ -106,7 +106,7 @@ def interactions(given: argparse.Namespace) -> int:
         found = conduct(job, ledger, factorial(job, ledger, made, rounds, given.on), progress)
         text = finding_json(found) if job.json else finding_text(found, ledger.file)
         _answer(progress, text, as_json=job.json)
-    return EXIT_DECIDED if _says_something(found) else EXIT_NO_DECISION
+    return EXIT_DECIDED if says_something(found) else EXIT_NO_DECISION
 
 
 def _campaign(given: argparse.Namespace, overrides: Sequence[str]) -> tuple[str, list[str]]:
@@ -170,7 +170,3 @@ def _confirmed(cost: str) -> bool:
         raise BadInput(f"nobody is here to agree to {cost}", remedy="the same command with --yes")
     print("Measure this? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _says_something(found: Found) -> bool:
-    return bool(found.finding.terms or found.finding.effect)

@@ -7,10 +7,10 @@ must look like), `edits` (overrides of a hypothesis), `search` (Optuna's sweeper
 project's words). Everything is resolved and checked before any process is started.
 """
 
-from campaign.config.app import jobs, read_line
+from campaign.config.app import fitting, jobs, read_line
 from campaign.config.ideas import ideas
 from campaign.config.job import Job
 from campaign.config.load import load
 from campaign.config.search import Search, is_search, search_for
 
-__all__ = ["Job", "Search", "ideas", "is_search", "jobs", "load", "read_line", "search_for"]
+__all__ = ["Job", "Search", "fitting", "ideas", "is_search", "jobs", "load", "read_line", "search_for"]

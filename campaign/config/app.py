@@ -13,6 +13,7 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -24,7 +25,7 @@ from campaign.config.explain import as_bad_input
 from campaign.config.job import Job
 from campaign.config.load import load
 from campaign.config.overrides import check_overrides
-from campaign.errors import BadInput, UnknownName
+from campaign.errors import BadInput, DoesNotFit, UnknownName
 
 FULL_ERROR = "HYDRA_FULL_ERROR"
 WITH_VALUE = ("--cfg", "-c", "--package", "-p")
@@ -95,13 +96,44 @@ def jobs(root: Path, argv: Sequence[str]) -> list[Job]:
     order. An empty list: Hydra showed help or the config instead, as asked.
     Raises BadInput or UnknownName.
     """
+    found, misfits = fitting(root, argv)
+    for error in misfits.values():
+        raise error
+    return found
+
+
+def fitting(root: Path, argv: Sequence[str]) -> tuple[list[Job], dict[str, DoesNotFit]]:
+    """`jobs`, and of the hypotheses that a pattern (`hypothesis=glob(*)`) named those that do not fit the workload,
+    with the reason. One that was named itself, and a pattern of which none fits, raise as in `jobs`."""
     line = read_line(argv)
     composer, searchpath, overrides = checked(root, line)
     asked: list[list[str]] = []
     with _understood(composer, overrides):
         _through_hydra(composer, line.flags, overrides, lambda words: asked.append(words))
-    found = [load(root, overrides, json=line.json, searchpath=searchpath) for overrides in asked]
-    return sorted(found, key=lambda job: (not job.hypothesis.null, "torch_compile" in job.hypothesis.needs))
+    pattern = any(_is_pattern(text) for text in overrides)
+    found: list[Job] = []
+    misfits: dict[str, DoesNotFit] = {}
+    for words in asked:
+        try:
+            found.append(load(root, words, json=line.json, searchpath=searchpath))
+        except DoesNotFit as error:
+            misfits[" ".join(text.removeprefix("hypothesis=") for text in words if not _is_shared(text, asked))] = error
+            if not pattern:
+                raise
+    if misfits and not found:
+        raise next(iter(misfits.values()))
+    order = sorted(found, key=lambda job: (not job.hypothesis.null, "torch_compile" in job.hypothesis.needs))
+    return order, misfits
+
+
+def _is_pattern(text: str) -> bool:
+    """Whether an override names hypotheses by a pattern, `hypothesis=glob(*)`."""
+    return text.startswith("hypothesis=") and parse(text).value_type == ValueType.GLOB_CHOICE_SWEEP
+
+
+def _is_shared(text: str, asked: Sequence[Sequence[str]]) -> bool:
+    """Whether every job has this override."""
+    return all(text in words for words in asked)
 
 
 def each_job(root: Path, line: Line, more: Sequence[str], act: Callable[[list[str]], float | None]) -> None:

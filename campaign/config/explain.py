@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from omegaconf.errors import (
 )
 from yaml import YAMLError
 
-from campaign.errors import BadInput, UnknownName, nearest
+from campaign.errors import BadInput, DoesNotFit, UnknownName, nearest
 
 QUOTING = "quote a value that holds '=', ',', '(', '#' or spaces: \"key='free text'\""
 EDIT_QUOTING = "quote every edit: \"hypothesis.edit.overrides=['workload.KEY=VALUE','workload.KEY=VALUE']\""
@@ -39,6 +40,14 @@ def as_bad_input(error: Exception, overrides: Sequence[str], *, known: Iterable[
     if isinstance(error, MissingConfigException):
         return BadInput(f"{prefix}{_first_line(error)}", remedy=_listed(error.options))
     if isinstance(cause, InterpolationKeyError | InterpolationResolutionError):
+        missing = re.search(r"'(workload\.[^']+)' not found", str(cause))
+        if missing and str(cause.full_key).startswith("hypothesis."):
+            chosen = [text.partition("=")[2] for text in overrides if text.startswith("hypothesis=")]
+            name = f"hypothesis {chosen[-1]}" if chosen else "the hypothesis"
+            return DoesNotFit(
+                f"{prefix}{name} refers to {missing[1]}, which this workload does not have ({cause.full_key})",
+                remedy="campaign run --cfg job -p workload    (shows the workload's keys)",
+            )
         return BadInput(
             f"{prefix}{cause.full_key or 'a value'} refers to something that is not there: {_first_line(cause)}",
             remedy="correct the ${...} reference",

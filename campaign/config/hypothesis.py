@@ -11,13 +11,16 @@ from campaign.config.compose import Composer
 from campaign.config.edits import settings, stacked
 from campaign.config.evidence import check_evidence, counts_here, here
 from campaign.config.schema import as_record, number, one_of, text
-from campaign.errors import BadInput, UnknownName
+from campaign.errors import BadInput, DoesNotFit, UnknownName
 from campaign.records import Edit, Hypothesis, Part
 from campaign.records.plan import PARITY_KINDS
 
 NEEDS = ("compiler", "cuda", "triton", "fp8", "fp4", "torch_compile")
 BY_WORKLOAD = ("predicted_ratio", "ceiling_ratio", "memory_growth_limit")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
+# Arms have these roles, in plans and in studies, and edits of a factorial are roles by their own names.
+ROLES = ("root", "head", "base", "solo", "control", "treatment")
+WITHOUT = "without_"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -46,6 +49,7 @@ def hypothesis_for(node: Any, choice: str | None, composer: Composer, workload: 
             f"hypothesis {choice!r}: a name is letters, digits, '_', '-' and '.', at most 80 of them",
             remedy="rename the file: it names ledger entries, files and MLflow runs",
         )
+    _check_role(choice, f"hypothesis {choice!r}", f"conf/hypothesis/{choice}.yaml")
     file = f"conf/hypothesis/{choice}.yaml"
     parts = _parts(values.pop("parts", None), choice, file)
     if parts and values.get("edit") is not None:
@@ -77,6 +81,7 @@ def _parts(node: Any, choice: str, file: str) -> tuple[Part, ...]:
                 f"{key}: the name of a part is letters, digits, '_', '-' and '.', at most 80 of them",
                 remedy=f"rename the part in {file}",
             )
+        _check_role(name, key, f"the part in {file}")
         edit = as_record(Edit, _edit_values(value), key, file=file)
         if not edit.overrides and not edit.environment:
             raise BadInput(
@@ -86,6 +91,14 @@ def _parts(node: Any, choice: str, file: str) -> tuple[Part, ...]:
         settings(edit, where=f"hypothesis {choice}, part {name}")
         found.append(Part(name, edit))
     return tuple(found)
+
+
+def _check_role(name: str, where: str, what: str) -> None:
+    if name in ROLES or name.startswith(WITHOUT):
+        raise BadInput(
+            f"{where}: an arm has this name ({', '.join(ROLES)}, {WITHOUT}NAME), and an edit cannot",
+            remedy=f"rename {what}",
+        )
 
 
 def _whole(parts: Sequence[Part], choice: str, file: str) -> dict[str, Any]:
@@ -103,7 +116,7 @@ def _predictions_here(values: dict[str, Any], workload: str, known: list[str]) -
         if isinstance(given := values.get(name), dict):
             values[name] = here(given, workload, f"hypothesis.{name}", known)
             if values[name] is None and name != "ceiling_ratio":
-                raise BadInput(
+                raise DoesNotFit(
                     f"hypothesis.{name} says nothing of workload {workload} (it has {', '.join(map(str, given))})",
                     remedy=f"hypothesis.{name}=VALUE, or add `{workload}` or `other` to it in the file",
                 )

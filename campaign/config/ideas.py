@@ -15,7 +15,7 @@ from campaign.config.compose import Composer
 from campaign.config.edits import parse
 from campaign.config.job import Job
 from campaign.config.load import load
-from campaign.errors import BadInput, UnknownName
+from campaign.errors import BadInput, DoesNotFit, UnknownName
 
 FOLDER = "ideas"
 NULL = "aa_null"
@@ -23,8 +23,9 @@ NULL = "aa_null"
 
 def ideas(
     root: Path, overrides: Sequence[str], only: Sequence[str] = (), *, json: bool = False
-) -> tuple[Job, list[Job]]:
-    """The A/A null, and a job for every other hypothesis, each composed and checked; `only` those, where it names any.
+) -> tuple[Job, list[Job], dict[str, str]]:
+    """The A/A null, a job for every other hypothesis, each composed and checked, and why one is struck out that does
+    not fit the workload; `only` those, where it names any. One that `only` names itself, and one at least, has to fit.
 
     `overrides` hold for all of them; a parameter of one hypothesis, for that one alone. Raises BadInput or UnknownName.
     """
@@ -42,14 +43,25 @@ def ideas(
         if keys[text] not in names:
             said = f"{text!r} is about hypothesis {keys[text]}, which is not among those of --only"
             raise BadInput(said, remedy=f"--only {keys[text]}, or leave it out")
-    found = []
+    found: list[Job] = []
+    struck: dict[str, str] = {}
     for name in names:
         words = [f"hypothesis={name}", *shared, *(text for text in own if keys[text] == name)]
-        found.append(load(root, words, json=json, searchpath=searchpath))
+        try:
+            found.append(load(root, words, json=json, searchpath=searchpath))
+        except DoesNotFit as error:
+            struck[name] = error.message
+            if name in only:
+                raise
+    if struck and all(job.hypothesis.null for job in found):
+        name, why = next(iter(struck.items()))
+        raise DoesNotFit(
+            f"no hypothesis fits the workload; {name}: {why}", remedy="workload=NAME of another, or --only NAME"
+        )
     nulls = [job for job in found if job.hypothesis.null]
     if not nulls:
         nulls = [load(root, [f"hypothesis={NULL}", *shared], json=json, searchpath=searchpath)]
-    return nulls[0], [job for job in found if not job.hypothesis.null]
+    return nulls[0], [job for job in found if not job.hypothesis.null], struck
 
 
 def _named(only: Sequence[str], composer: Composer, known: Sequence[str]) -> list[str]:

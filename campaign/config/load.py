@@ -9,6 +9,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from campaign.config.compose import Composer, composer_for, group_choices
+from campaign.config.edits import settings
+from campaign.config.explain import leaves
 from campaign.config.hypothesis import hypothesis_for
 from campaign.config.job import Job
 from campaign.config.overrides import check_overrides
@@ -17,16 +19,18 @@ from campaign.config.protocol import protocol_for
 from campaign.config.schema import number, one_of, section
 from campaign.config.workload import check_workload, same_shape
 from campaign.discovery import campaign_folder
-from campaign.errors import BadInput
+from campaign.errors import BadInput, DoesNotFit, nearest
 from campaign.records import Protocol
 
 TRACKING = ("mlflow", "none")
+WORKLOAD_KEYS = "campaign run --cfg job -p workload    (shows the workload's keys)"
 
 
 def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath: Sequence[str] = ()) -> Job:
     """The job that `overrides` ask for in the project at `root`.
 
-    Raises BadInput or UnknownName (exit code 2) for anything that could not be run; no process was started.
+    Raises BadInput or UnknownName (exit code 2) for anything that could not be run, DoesNotFit where that lies between
+    the hypothesis and the workload; no process was started.
     """
     composer = composer_for(root.resolve(), tuple(searchpath))
     check_overrides(overrides, composer, sweep=False)
@@ -62,10 +66,28 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
         composer=composer,
         parameters=parameters,
     )
-    job.arm(
-        "solo", hypothesis.name, [(hypothesis.name, hypothesis.edit)]
-    )  # an edit of a key that is not there is said now
+    _check_fits(job, workload)
     return job
+
+
+def _check_fits(job: Job, workload: dict[str, Any]) -> None:
+    """An edit of a key that is not there is said before anything starts. Raises DoesNotFit."""
+    name, edit = job.hypothesis.name, job.hypothesis.edit
+    try:
+        job.arm("solo", name, [(name, edit)])
+    except BadInput as error:
+        known = {*leaves(workload, "workload")}
+        known |= {key.rsplit(".", depth)[0] for key in known for depth in range(1, key.count(".") + 1)}
+        for setting in settings(edit, where=f"hypothesis {name}"):
+            words = setting.key.split(".")
+            paths = [".".join(words[: depth + 1]) for depth in range(len(words))]
+            if missing := next((path for path in paths if path not in known), None):
+                base, _, last = missing.rpartition(".")
+                near = nearest(last, [key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == base])
+                hint = f"; did you mean '{base}.{near}'?" if near else ""
+                said = f"hypothesis {name} sets {missing}, which this workload does not have{hint}"
+                raise DoesNotFit(said, remedy=WORKLOAD_KEYS) from error
+        raise DoesNotFit(error.message, remedy=error.remedy) from error
 
 
 def _workload(

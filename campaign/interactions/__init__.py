@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from campaign.interactions.factorial import MOST_SUBJECTS, design, fraction, full, groups
     from campaign.interactions.finding import active_roles, find
     from campaign.interactions.four_arms import combined
-    from campaign.interactions.headline import headline_text
-    from campaign.interactions.words import stack_word, word
+    from campaign.interactions.words import headline_of, headline_text, stack_word, word
 
 __all__ = [
     "MOST_SUBJECTS",
@@ -27,6 +26,7 @@ __all__ = [
     "fraction",
     "full",
     "groups",
+    "headline_of",
     "headline_text",
     "stack_word",
     "word",
@@ -36,8 +36,7 @@ HOMES = {
     "factorial": ("MOST_SUBJECTS", "design", "fraction", "full", "groups"),
     "finding": ("active_roles", "find"),
     "four_arms": ("combined",),
-    "headline": ("headline_text",),
-    "words": ("stack_word", "word"),
+    "words": ("headline_of", "headline_text", "stack_word", "word"),
 }
 
 

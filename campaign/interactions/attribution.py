@@ -4,10 +4,13 @@ With v(S) the per-round log of the arm that holds the edits S, and k edits, roun
 
 - main effect of i: the mean over S without i of v(S + i) - v(S), which is twice the coded coefficient (Jain 1991,
   ch. 17);
-- interaction of i and j: the mean over S without both of v(S + i + j) - v(S + i) - v(S + j) + v(S);
+- interaction of i and j: the mean over S without both of v(S + i + j) - v(S + i) - v(S + j) + v(S); its word is
+  `synergy` or `redundancy` only where Holm's step-down over the finding's pairs refuses "no interaction" at .05
+  (two-sided), since the strongest of many is read first;
 - share of i: sum over S without i of s! (k - s - 1)! / k! (v(S + i) - v(S)) (Shapley 1953); shares sum to the whole.
 
-A fraction takes main effects and interactions from its coded columns. With at most pairwise interactions its main
+A fraction takes main effects and interactions from its coded columns; pairs that share a column are one number, and
+one term, named after the first of them. With at most pairwise interactions its main
 effects are the Shapley values; what they leave of the measured whole is given to the edits in equal parts (the additive
 efficient normalization of Ruiz, Valenciano and Zarzuelo 1998), and a remainder beyond d makes the attribution
 approximate.
@@ -22,12 +25,20 @@ from functools import cached_property
 from itertools import combinations
 
 from campaign import units
-from campaign.effects.intervals import Array
+from campaign.effects.intervals import Array, t_share
 from campaign.interactions.contrasts import contrast, rounds_hint, weighted
 from campaign.interactions.factorial import in_fraction
+from campaign.interactions.leave_one_out import ALPHA, holm
 from campaign.interactions.taken import Taken, shown
-from campaign.interactions.words import UNRESOLVED, departure_word, effect_word, interaction_word
-from campaign.records import Finding, Term
+from campaign.interactions.words import (
+    REDUNDANCY,
+    SYNERGY,
+    UNRESOLVED,
+    departure_word,
+    effect_word,
+    interaction_word,
+)
+from campaign.records import Contrast, Finding, Term
 
 ALIAS_ORDER = 3  # aliases beyond three-factor interactions are not listed
 Weights = dict[str, float]
@@ -38,7 +49,7 @@ def attribution(taken: Taken) -> Finding:
     design is averaged over the arms that ran, and left out where none of its pairs did."""
     table, d = Table(taken), taken.study.threshold
     mains = tuple(table.terms(1))
-    pairs = tuple(table.terms(2))
+    pairs = tuple(table.pairs())
     shares, remainder = table.shares()
     whole = table.whole
     alone = [table.roles.get(frozenset({subject})) for subject in table.subjects]
@@ -112,6 +123,17 @@ class Table:
                 word = say(found, self.taken.study.threshold)
                 yield Term(":".join(subjects), found, word, aliases=self._aliases(subjects))
 
+    def pairs(self) -> Iterator[Term]:
+        """The pairwise interactions, those that share a column once, with words that hold over all of them."""
+        classes: list[Term] = []
+        for term in self.terms(2):
+            if not any(term.name in paired(one) for one in classes):
+                classes.append(term)
+        apart = holm({term.name: _p_value(term.effect) for term in classes}, ALPHA)
+        for term in classes:
+            claimed = term.word in (SYNERGY, REDUNDANCY) and term.name not in apart
+            yield replace(term, word=UNRESOLVED) if claimed else term
+
     def shares(self) -> tuple[tuple[Term, ...], Array | None]:
         """The Shapley attribution, and what a fraction's main effects left of the whole in each round."""
         if self.missing or self.whole is None:
@@ -138,21 +160,25 @@ class Table:
                 f" {units.interval(left.low, left.high)}, given to the edits in equal parts; more than pairs interact,"
                 " or the rounds scatter"
             )
-        seen: set[str] = set()
         for term in pairs:
-            others = [alias for alias in term.aliases if alias.count(":") == 1]
-            if others and term.name not in seen and abs(math.log(term.effect.ratio)) > math.log1p(d):
-                suspects = " ".join(term.name.split(":"))
+            others = paired(term)[1:]
+            if others and abs(math.log(term.effect.ratio)) > math.log1p(d):
                 said.append(
                     f"attribution approximate: {shown(term)} cannot be told from {', '.join(others)}; measure the"
-                    f" suspects alone: campaign interactions {suspects}"
+                    f" suspects alone: {' and '.join(self._commands(term))}"
                 )
-            seen |= {alias.lstrip("-") for alias in others}
         open_pairs = [term for term in pairs if term.word == UNRESOLVED]
         if open_pairs:
             widest = max(open_pairs, key=lambda term: term.effect.sd_log)
             said.append(f"{widest.name} is unresolved: {rounds_hint(widest.effect, d)}")
         return said
+
+    def _commands(self, term: Term) -> Iterator[str]:
+        """What tells the pairs of a term apart: two at a time, which have no edit in common, so that each is a full
+        design; larger ones would be fractions again."""
+        for two in _twos(paired(term)):
+            names = {name for pair in two for name in pair.split(":")}
+            yield f"campaign interactions {' '.join(name for name in self.subjects if name in names)}"
 
     def _averaged(self, subjects: tuple[str, ...]) -> Weights:
         """The mean over what the other edits may be of the alternating sum over `subjects`, where all of it ran."""
@@ -198,6 +224,21 @@ class Table:
         return math.prod(levels[self.subjects.index(name)] for name in subjects)
 
 
+def paired(term: Term) -> list[str]:
+    """The pairs that a term stands for: its own, then those among its aliases, whatever their sign."""
+    return [term.name, *(alias.lstrip("-") for alias in term.aliases if alias.count(":") == 1)]
+
+
+def _twos(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (names[place : place + 2] for place in range(0, len(names), 2))
+
+
+def _p_value(found: Contrast) -> float:
+    """Two-sided, of the null that the contrast's ratio is 1."""
+    t = abs(math.log(found.ratio)) * math.sqrt(found.rounds) / found.sd_log
+    return 2 * t_share(-t, found.rounds - 1)
+
+
 def _subsets(names: Sequence[str]) -> Iterator[frozenset[str]]:
     for size in range(len(names) + 1):
         for chosen in combinations(names, size):
@@ -221,5 +262,6 @@ def _sentence(finding: Finding, pairs: tuple[Term, ...]) -> str:
         said.append(f"of which {shares}")
     if pairs:
         strongest = max(pairs, key=lambda term: abs(math.log(term.effect.ratio)))
-        said.append(f"strongest interaction {shown(strongest)}: {strongest.word}")
+        others = f" (or {', '.join(paired(strongest)[1:])})" if len(paired(strongest)) > 1 else ""
+        said.append(f"strongest interaction {shown(strongest)}{others}: {strongest.word}")
     return "; ".join(said) or "no finding: too few of the arms ran"

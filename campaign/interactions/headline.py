@@ -8,9 +8,8 @@ from campaign import units
 from campaign.effects import effect, memory_change, readable
 from campaign.interactions.contrasts import TAIL, contrast
 from campaign.interactions.taken import Taken
+from campaign.interactions.words import headline_text, size_pair
 from campaign.records import Contrast, Effect, Finding, MemoryChange
-
-RATE = " tok/s"
 
 
 def headline(taken: Taken) -> Finding:
@@ -40,37 +39,8 @@ def replayed(taken: Taken) -> Finding:
         f" {units.counted(found.rounds, 'round')}"
     )
     if memory:
-        said += f", memory {_pair(units.size(memory.control_bytes), units.size(memory.treatment_bytes))}"
+        said += f", memory {size_pair(memory.control_bytes, memory.treatment_bytes)}"
     return replace(taken.finding(said, warnings), effect=found, memory=memory, total=total)
-
-
-def headline_text(
-    before_tps: float,
-    after_tps: float,
-    ratio: float,
-    low: float,
-    high: float,
-    before_bytes: float | None,
-    after_bytes: float | None,
-    blocks: int,
-    clock: str = "wall",
-) -> str:
-    """'13.65k -> 15.11k tokens/s, 1.107x [1.103, 1.111], memory 9.07 -> 12.06 GiB, 20 matched blocks'. On CPU time the
-    rate is 'tokens/s of CPU time', since nobody gets that many tokens in a second."""
-    rates = [units.rate(value).removesuffix(RATE) for value in (before_tps, after_tps)]
-    said = [
-        f"{rates[0]} -> {rates[1]} tokens/s" + (" of CPU time" if clock == "cpu" else ""),
-        f"{units.ratio(ratio)} {units.interval(low, high)}",
-    ]
-    if before_bytes is not None and after_bytes is not None:
-        said.append(f"memory {_pair(units.size(before_bytes), units.size(after_bytes))}")
-    return ", ".join([*said, units.counted(blocks, "matched block")])
-
-
-def _pair(before: str, after: str) -> str:
-    """'9.07 -> 12.06 GiB': the unit once where both have the same."""
-    number, _, unit = before.partition(" ")
-    return f"{number if after.endswith(f' {unit}') else before} -> {after}"
 
 
 def _compared(taken: Taken, control: str, treatment: str) -> tuple[Effect, MemoryChange | None, Contrast, list[str]]:

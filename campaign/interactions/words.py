@@ -6,11 +6,18 @@
 
 from __future__ import annotations
 
-import math
+from campaign import units
+from campaign.interactions.departure import between, exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from campaign.records import Contrast
+    from collections.abc import Mapping
+    from typing import Any
+
+    from campaign.interactions.departure import Interval
+    from campaign.records import Contrast, Effect
+
+    Ratio = Contrast | Effect | Interval | float
 
 SYNERGY = "synergy"
 REDUNDANCY = "redundancy"
@@ -22,9 +29,11 @@ OPTIMISTIC = "optimistic"
 PESSIMISTIC = "pessimistic"
 CONSISTENT = "consistent"
 FASTER, SLOWER, WITHIN = "faster", "slower", "within the floor"
+SAME, CANNOT_TELL = "the same", "cannot tell"
 PAYS = "pays"
 PAYS_FOR_MEMORY = "pays for memory"
 NO_LONGER_PAYS = "no longer pays"
+RATE = " tok/s"
 STACK_KINDS = ("isolated", "marginal", "leave_one_out")
 
 EXPLAINED = {
@@ -66,9 +75,9 @@ def effect_word(effect: Contrast, d: float) -> str:
     return _side(effect.ratio, effect.low, effect.high, d, (FASTER, SLOWER, WITHIN))
 
 
-def stack_word(total: Contrast | float, product: float, kind: str, d: float) -> str:
-    """What the product of the parts' ratios beside the measured `total` earns. The interval is `total`'s, where it has
-    one; `departure_word` also takes that of the product into account.
+def stack_word(total: Ratio, product: Ratio, kind: str, d: float) -> str:
+    """What the product of the parts' ratios beside the measured `total` earns. Each is an interval (`Contrast`,
+    `departure.product_of` the parts) or a float, which is taken as exact; the word is that of their ratio's interval.
 
     `kind` says how the parts were measured, one of `STACK_KINDS`. isolated: each alone on root, so a total above the
     product is synergy. leave_one_out: what each adds to all the others. Of A and B that is a + I and b + I where the
@@ -78,19 +87,72 @@ def stack_word(total: Contrast | float, product: float, kind: str, d: float) -> 
     """
     if kind not in STACK_KINDS:
         raise ValueError(f"there is no kind of part {kind!r} (there is: {', '.join(STACK_KINDS)})")
-    value, low, high = (total,) * 3 if isinstance(total, float | int) else (total.ratio, total.low, total.high)
-    if min(value, low, product) <= 0 or not math.isfinite(product):
-        raise ValueError(f"ratios are above 0, got a total of {value:g} and a product of {product:g}")
-    if kind == "isolated":
-        return _side(value / product, low / product, high / product, d, (SYNERGY, REDUNDANCY, ADDITIVE))
+    whole, parts = (exact(one) if isinstance(one, float | int) else one for one in (total, product))
+    apart = between(whole, parts) if kind == "isolated" else between(parts, whole)
     found = (OPTIMISTIC, PESSIMISTIC, CONSISTENT) if kind == "marginal" else (SYNERGY, REDUNDANCY, ADDITIVE)
-    return _side(product / value, product / high, product / low, d, found)
+    return _side(apart.ratio, apart.low, apart.high, d, found)
+
+
+def compared_word(again: Ratio, before: Ratio, d: float) -> str:
+    """How a ratio measured again compares with the one before, by the interval of one over the other: `faster`,
+    `slower`, `the same` (all of it within [1 / (1 + d), 1 + d]) or `cannot tell`. Raises ValueError as `stack_word`."""
+    apart = between(again, before)
+    word = _side(apart.ratio, apart.low, apart.high, d, (FASTER, SLOWER, SAME))
+    return CANNOT_TELL if word == UNRESOLVED else word
 
 
 def departure_word(departure: Contrast, d: float) -> str:
     """The same from the interaction's side: `departure` is total over product for isolated parts and product over total
     for leave-one-out gains, taken round by round, so that its interval is that of both."""
     return interaction_word(departure, d)
+
+
+def headline_text(
+    before_tps: float,
+    after_tps: float,
+    ratio: float,
+    low: float,
+    high: float,
+    before_bytes: float | None,
+    after_bytes: float | None,
+    blocks: int,
+    clock: str = "wall",
+) -> str:
+    """'13.65k -> 15.11k tokens/s, 1.107x [1.103, 1.111], memory 9.07 -> 12.06 GiB, 20 matched blocks'. On CPU time the
+    rate is 'tokens/s of CPU time', since nobody gets that many tokens in a second."""
+    rates = [units.rate(value).removesuffix(RATE) for value in (before_tps, after_tps)]
+    said = [
+        f"{rates[0]} -> {rates[1]} tokens/s" + (" of CPU time" if clock == "cpu" else ""),
+        f"{units.ratio(ratio)} {units.interval(low, high)}",
+    ]
+    if before_bytes is not None and after_bytes is not None:
+        said.append(f"memory {size_pair(before_bytes, after_bytes)}")
+    return ", ".join([*said, units.counted(blocks, "matched block")])
+
+
+def headline_of(finding: Mapping[str, Any]) -> str:
+    """The same of a finding's JSON, made from its numbers; its own sentence where it came to none."""
+    effect, memory = finding["effect"], finding["memory"] or {}
+    if not effect:
+        return str(finding["sentence"])
+    return headline_text(
+        effect["control_tokens_per_second"],
+        effect["treatment_tokens_per_second"],
+        effect["ratio"],
+        effect["low"],
+        effect["high"],
+        memory.get("control_bytes"),
+        memory.get("treatment_bytes"),
+        finding["blocks"],
+        clock=effect["clock"],
+    )
+
+
+def size_pair(before_bytes: float, after_bytes: float) -> str:
+    """'9.07 -> 12.06 GiB': the unit once where both have the same."""
+    before, after = units.size(before_bytes), units.size(after_bytes)
+    number, _, unit = before.partition(" ")
+    return f"{number if after.endswith(f' {unit}') else before} -> {after}"
 
 
 def _worth(effect: Contrast, d: float) -> bool:

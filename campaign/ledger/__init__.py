@@ -11,7 +11,6 @@ from pathlib import Path
 
 from campaign.discovery import DEFAULT_CAMPAIGN, campaign_folder
 from campaign.errors import UnknownName
-from campaign.ledger.disk import made
 from campaign.ledger.entry import Entry, Stamp, now
 from campaign.ledger.journal import Journal
 from campaign.ledger.raw import RawDamaged
@@ -28,14 +27,14 @@ def campaigns(root: Path) -> list[str]:
 def open_ledger(root: Path, campaign: str, *, writable: bool, stamp: Stamp | None = None) -> Ledger:
     """The ledger of `runs/<campaign>`, to use as a context manager.
 
-    Writable, it is made where there is none and has cut a torn tail (see `Ledger.notices`); several processes may have
-    it so at once. For reading, nothing is created; a campaign that does not exist while others do is an UnknownName;
-    before the first run, `default` is an empty ledger. Raises LedgerUnwritable, LedgerDamaged.
+    Writable, it has cut a torn tail (see `Ledger.notices`), and is made by the first append where there is none;
+    several processes may have it so at once. For reading, nothing is created; a campaign that does not exist while
+    others do is an UnknownName; before the first run, `default` is an empty ledger. Raises LedgerUnwritable,
+    LedgerDamaged.
     """
     folder = campaign_folder(root, campaign)
     journal = Journal(folder / LEDGER_FILE)
     if writable:
-        made(folder)
         return Ledger(folder, journal, writable=True, stamp=stamp or Stamp(host=os.uname().nodename))
     known = campaigns(root)
     if not journal.path.exists() and (known or (campaign != DEFAULT_CAMPAIGN and not folder.is_dir())):

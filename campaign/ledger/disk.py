@@ -80,6 +80,7 @@ class Turn:
     def taken(self) -> Iterator[None]:
         """Have the turn for the body of the `with`. Raises LedgerUnwritable."""
         if not self._depth:
+            made(self._path.parent)
             self._file = owned(self._path, WAIT)
         self._depth += 1
         try:

@@ -70,9 +70,9 @@ class Journal:
         process is writing is waited for. Raises LedgerUnwritable where nothing could be written."""
         before = self.torn
         self.torn = ""
+        if not self.path.exists():
+            return ""  # and nothing is made: a run that is refused leaves no folder
         with self.transaction():
-            if not self.path.exists():
-                return ""
             with _locked(self.path) as file:
                 self._sound(file)
         found, self.torn = self.torn, self.torn or before

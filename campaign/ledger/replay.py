@@ -119,16 +119,16 @@ class Replay:
         were neither revoked nor ruled reject since. In the order in which each last joined it."""
         return tuple(self._decision(row) for row in self.stack_rows())
 
-    def moved_since(self, plan: Plan, before: int | None = None) -> bool:
+    def moved_since(self, plan: Plan | Study, before: int | None = None) -> bool:
         """Whether the stack is no longer that on which `plan` was declared: other decisions than at the plan's line,
-        or other edits than the plan holds. `before` a line, that of the decision; now, when None. A plan that is not
-        registered yet is compared by its edits alone."""
+        or other edits than the plan holds. `before` a line, that of the decision; now, when None. A plan or study that
+        is not registered yet is compared by its edits alone."""
         standing = Standing()
         at_registration: list[str] | None = None
-        for entry in self._entries({*KINDS, "registered"}):
+        for entry in self._entries({*KINDS, "registered", "study"}):
             if before is not None and entry.line >= before:
                 break
-            if entry.kind != "registered":
+            if entry.kind not in ("registered", "study"):
                 standing.take(entry)
             elif entry.id == plan.id:
                 at_registration = standing.stack

@@ -123,6 +123,15 @@ class Ledger(Replay):
         self._must_write()
         return self._streams.take_over(id)
 
+    def keep_claim(self, id: str) -> None:
+        """Let the claim on what is measured outlast this ledger, so that whoever asks the same again may `take_over`,
+        until `let_go`: for what is one step of a longer work."""
+        self._streams.keep_claim(id)
+
+    def let_go(self, id: str) -> None:
+        """End the claim on a plan or study before this ledger is closed."""
+        self._streams.let_go(id)
+
     # Rounds in flight
 
     def inflight(self, round_id: str) -> Path:

@@ -27,6 +27,7 @@ class Streams:
         self._folder = folder
         self._streaming: dict[str, int] = {}
         self._claimed: dict[str, int] = {}
+        self._kept: set[str] = set()
 
     def path(self, round_id: str) -> Path:
         """The file that a round streams its blocks to, `inflight/<round_id>.jsonl`."""
@@ -95,10 +96,22 @@ class Streams:
         """Claim what a process claimed that died before it closed; False where none did, or a live one has it."""
         return id not in self._claimed and self._claim(id).exists() and self.claim(id)
 
-    def close(self) -> None:
-        """Let go of everything; inflight files stay for the next run to keep."""
-        for id, file in self._claimed.items():
+    def keep_claim(self, id: str) -> None:
+        """From here on a claim of this process outlasts `close`, as that of a process that died, until `let_go`."""
+        self._kept.add(id)
+
+    def let_go(self, id: str) -> None:
+        """End a claim of this process, kept or not; none is no error."""
+        self._kept.discard(id)
+        if id in self._claimed:
             self._claim(id).unlink(missing_ok=True)
+            os.close(self._claimed.pop(id))
+
+    def close(self) -> None:
+        """Let go of everything but kept claims; inflight files stay for the next run to keep."""
+        for id, file in self._claimed.items():
+            if id not in self._kept:
+                self._claim(id).unlink(missing_ok=True)
             os.close(file)
         for file in self._streaming.values():
             os.close(file)

@@ -71,7 +71,8 @@ class StudyEvidence:
 @dataclass(frozen=True)
 class Term:
     """One number of a finding. `name` is a subject, or subjects joined by ':' for an interaction. `word` is what the
-    interval earns; `aliases` are the terms that a fraction cannot tell it from."""
+    interval earns; `aliases` are the terms that a fraction cannot tell it from: of several pairs that are one number
+    only the first has a term."""
 
     name: str
     effect: Contrast

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from campaign import units
+from campaign import __version__, units
 from campaign.errors import BadInput, LedgerDamaged
-from campaign.records import Decision, Found, from_json
+from campaign.records import RULES, Decision, Found, from_json
 from campaign.report.json_text import as_text
 from campaign.report.line_order import LineOrder
 from campaign.report.recomputed import Difference, differences, finding_differences
@@ -92,19 +92,23 @@ def check(ledger: Ledger, told: Callable[[int, int], None] = lambda done, of: No
     raw_files = _check_raw(entries, ledger)
     verdicts: Counter[str] = Counter()
     rounds = samples = stale = done = 0
+    ours = any(one.kind == "campaign" and one.body.get("created_by") == __version__ for one in entries)
     of = sum(entry.kind in ("decision", "finding") for entry in entries)
     for entry in entries:
         if entry.kind == "decision":
             decision = _record(Decision, entry, place)
             evidence = ledger.evidence(decision.plan_id)
-            _same(place, entry, differences(decision, evidence, order.moved.get(decision.id)))
+            told_alike = ours and evidence.plan.rules == RULES
+            moved = order.moved.get(decision.id)
+            _same(place, entry, differences(decision, evidence, moved, same_words=told_alike))
             verdicts[decision.verdict.verdict] += 1
             stale += decision.verdict.reason == "stale"
             taken = evidence.rounds
         elif entry.kind == "finding":
             found = _record(Found, entry, place)
             of_study = ledger.study_evidence(found.study_id)
-            _same(place, entry, finding_differences(found, of_study))
+            told_alike = ours and of_study.study.rules == RULES
+            _same(place, entry, finding_differences(found, of_study, same_words=told_alike))
             taken = of_study.rounds
         else:
             continue

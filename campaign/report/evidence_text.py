@@ -10,6 +10,7 @@ from campaign.errors import UnknownName
 from campaign.records import Arm, ArmProbe, Decision, Plan, Probe, Round, Trial, from_json, to_json
 from campaign.report.json_text import as_text
 from campaign.report.listing import columns
+from campaign.report.plain import plain
 from campaign.report.verdict_text import decision_text
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def shown_text(shown: Shown) -> str:
         _titled(f"rounds ({len(shown.rounds)})", _rounds(shown)),
         _titled(f"files in {shown.file.parent}, named by their content (--json has whole names)", _files(shown)),
     ]
-    return "\n\n".join(part for part in parts if part)
+    return plain("\n\n".join(part for part in parts if part))
 
 
 def _titled(title: str, lines: Sequence[str]) -> str:

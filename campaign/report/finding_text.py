@@ -8,6 +8,7 @@ from campaign import units
 from campaign.records import ByteChange, Contrast, Finding, Found, Term, to_json
 from campaign.report.json_text import as_line
 from campaign.report.listing import columns
+from campaign.report.plain import plain
 from campaign.report.verdict_text import effect_line, memory_line
 from campaign.stack import parts_line
 
@@ -62,7 +63,7 @@ def finding_text(found: Found, ledger_file: Path | str | None = None) -> str:
     ]
     lines += [f"  {name:<10} {value}" for name, value in facts if value]
     lines += [f"  warning    {' '.join(warning.split())}" for warning in finding.warnings]
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
 def contrast_text(found: Contrast) -> str:
@@ -76,6 +77,16 @@ def bytes_text(found: ByteChange) -> str:
     return said if found.exact else f"{said} [{units.signed_size(found.low)}, {units.signed_size(found.high)}]"
 
 
+def term_name(term: Term) -> str:
+    """'a x b'; 'a x b (or c x d)' where a fraction cannot tell the two pairs apart."""
+    others = [
+        f"the inverse of {alias[1:]}" if alias.startswith("-") else alias
+        for alias in term.aliases
+        if alias.count(":") == 1
+    ]
+    return (term.name + (f" (or {', '.join(others)})" if others else "")).replace(":", " x ")
+
+
 def _table(finding: Finding, terms: Sequence[Term], what: str) -> list[str]:
     """The terms as aligned columns, without those that are empty for all of them."""
     if not terms:
@@ -83,12 +94,12 @@ def _table(finding: Finding, terms: Sequence[Term], what: str) -> list[str]:
     header = ("part" if finding.kind == "parts" else "edit", what, "95 % interval", "memory", "word", "same as")
     lines = [
         (
-            term.name.replace(":", " x "),
+            term_name(term),
             units.ratio(term.effect.ratio),
             units.interval(term.effect.low, term.effect.high),
             bytes_text(term.memory) if term.memory else "",
             term.word,
-            ", ".join(term.aliases),
+            ", ".join(alias for alias in term.aliases if alias.count(":") != 1),
         )
         for term in terms
     ]

@@ -12,6 +12,7 @@ from campaign.errors import Unavailable
 from campaign.reading import counts, parameters
 from campaign.records import ByteChange, Contrast, Effect
 from campaign.report.json_text import finite
+from campaign.report.plain import plain
 from campaign.report.reported import Reported, Reports
 
 
@@ -32,7 +33,9 @@ def _rows(reports: Reports) -> list[dict[str, Any]]:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    if isinstance(value, str):
+        return plain(f"'{value}" if value.startswith(FORMULA) else value)
+    return value
 
 
 def as_parquet(reports: Reports) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from campaign import __version__, units
 from campaign.report.markup import NOTHING, Block, Fold, Forest
 from campaign.report.page import blocks
+from campaign.report.plain import plain
 from campaign.report.reported import Reports
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def document(reports: Reports) -> str:
     names = [block.removeprefix("## ") for block in found if isinstance(block, str) and block.startswith("## ")]
     links = "".join(f'<a href="#{_anchor(name)}">{html.escape(name)}</a>' for name in names)
     head, _, rest = body.partition("</h1>")
-    return (
+    return plain(
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'

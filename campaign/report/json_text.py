@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 
+from campaign.report.plain import as_json_escapes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -12,12 +14,12 @@ if TYPE_CHECKING:
 
 def as_text(value: Any) -> str:
     """`value` (dicts, lists, tuples, strings, numbers) as indented JSON; a number that is not finite becomes null."""
-    return json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return as_json_escapes(json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def as_line(value: Any) -> str:
     """The same in one line, so that the outcomes of a sweep are JSON lines."""
-    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
+    return as_json_escapes(json.dumps(finite(value), ensure_ascii=False, allow_nan=False))
 
 
 def finite(value: Any) -> Any:

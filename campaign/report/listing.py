@@ -7,6 +7,7 @@ import math
 
 from campaign import reading, units
 from campaign.report.json_text import as_text
+from campaign.report.plain import plain
 
 TYPE_CHECKING = False  # the name that type checkers know, without importing `typing`
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ RIGHT = frozenset({"#", "ratio", "counts", "rounds", "memory"})
 FOLDING, FOLDED = ("hypothesis", "verdict"), 14  # columns that may break over lines, and how narrow they may get
 LEAST_FIRST = ("when", "rounds", "counts", "low precision", "predicted", "memory", "clock", "interaction")
 NAMED = 12  # decisions that a note under the table names one by one
-FORM = 3  # of the kept rows; another number where a row has other keys
+FORM = 4  # of the kept rows; another number where a row has other keys
 COLOURS = {"accept": "green", "reject": "red", "inconclusive": "yellow", "invalid": "magenta", "unavailable": "dim"}
 
 
@@ -81,7 +82,7 @@ def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
     memory = verdict.get("memory") or {}
     change = memory["treatment_bytes"] - memory["control_bytes"] if memory else None
     combined = verdict.get("combined") or {}
-    interaction = combined.get("interaction") or {}
+    isolated, interaction = combined.get("isolated") or {}, combined.get("interaction") or {}
     return {
         "sequence": body["sequence"],
         "id": body["id"],
@@ -101,7 +102,11 @@ def row(body: Mapping[str, Any], revoked: bool) -> dict[str, Any]:
         "ratio": _number(effect.get("ratio")),
         "ratio_low": low,
         "ratio_high": high,
-        "isolated_ratio": _number((combined.get("isolated") or {}).get("ratio")),
+        "ratio_rounds": effect.get("rounds"),
+        "isolated_ratio": _number(isolated.get("ratio")),
+        "isolated_low": _number(isolated.get("low")),
+        "isolated_high": _number(isolated.get("high")),
+        "isolated_rounds": isolated.get("rounds"),
         "cumulative_ratio": _number((combined.get("cumulative") or {}).get("ratio")),
         "interaction_ratio": _number(interaction.get("ratio")),
         "interaction_low": _number(interaction.get("low")),
@@ -222,6 +227,7 @@ def short_time(moment: str) -> str:
 
 def columns(header: Sequence[str], lines: Sequence[Sequence[str]], right: Iterable[str] = ()) -> list[str]:
     """Aligned columns two spaces apart, header first; the columns named in `right` are aligned to the right."""
+    lines = [[plain(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
     sides = ["rjust" if one in right else "ljust" for one in header]
     return [
@@ -266,7 +272,7 @@ def _rich(
         side = "right" if name in RIGHT else "left"
         drawn.add_column(name, justify=side, no_wrap=name not in FOLDING, overflow="fold")  # type: ignore[arg-type]
     for line, row in zip(lines, rows, strict=True):
-        texts = {name: Text(cell) for name, cell in zip(shown, line, strict=True)}
+        texts = {name: Text(plain(cell)) for name, cell in zip(shown, line, strict=True)}
         texts["verdict"].stylize("dim" if row["revoked"] else COLOURS.get(row["verdict"], ""))
         drawn.add_row(*(texts[name] for name in kept))
     console = Console(width=width, force_terminal=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from campaign.report.markup import Block, Fold
 from campaign.report.page import blocks
+from campaign.report.plain import plain
 from campaign.report.reported import Reports
 
 
@@ -16,7 +17,7 @@ def page(reports: Reports) -> str:
 
 def markdown(found: Sequence[Block]) -> str:
     """Blocks as Markdown, a blank line between them."""
-    return "\n\n".join(text for block in found if (text := _text(block))) + "\n"
+    return plain("\n\n".join(text for block in found if (text := _text(block)))) + "\n"
 
 
 def _text(block: Block) -> str:

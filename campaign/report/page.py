@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from campaign import units
+from campaign.interactions.words import headline_of
 from campaign.records import VERDICTS, to_json
 from campaign.records.study import HEADLINE
 from campaign.report import decided, declared, studied, whole
@@ -65,9 +66,10 @@ def _whole(reports: Reports) -> list[Block]:
         lines = whole.lines(_rows(reports), [])
         return [prose(lines[0])]
     head = chain(one.found.stack)
-    said = f"**{prose(one.found.finding.sentence)}**"
+    sentence = prose(headline_of(to_json(one.found.finding)))
+    said = f"**{sentence}**"
     if not one.present:
-        said = f"Not measured since the stack moved. Before, on {head}: {prose(one.found.finding.sentence)}"
+        said = f"Not measured since the stack moved. Before, on {head}: {sentence}"
     return [f"{said} (`root` against {head}; {code(one.study.id)}, finding {one.sequence})"]
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from campaign import units
 from campaign.records import Evidence, Plan, Round, Study, StudyEvidence
+from campaign.report.plain import plain
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -193,6 +194,7 @@ class Progress:
 
     def _say(self, text: str) -> None:
         """What stays on the screen."""
+        text = plain(text)
         if self._live is None:
             _print(text, self._stream)
             return

@@ -6,6 +6,7 @@ A verdict is a pure function of recorded evidence, and so is a finding: each mus
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,8 +14,10 @@ from campaign.records import Decision, Evidence, Found, Need, Plan, StudyEvidenc
 from campaign.report.describe import describe_engagement, describe_low_precision, describe_parity
 
 TOLERANCE = 1e-9  # relative, for numbers: another machine's exp and log may differ in the last bit
-# Words about a verdict or a finding, which a newer campaign may say otherwise; the rest is compared.
+# Words about a verdict or a finding, which another campaign may say otherwise. The rest is compared, and the sentence
+# in its own way.
 WORDS = frozenset({"sentence", "remedy", "warnings"})
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # What a decision repeats of its plan, and a finding of its study.
 OF_PLAN = ("workload", "device", "stack", "attempt", "machine_line", "command")
 OF_STUDY = ("workload", "device", "stack", "machine_line", "command")
@@ -22,9 +25,13 @@ OF_STUDY = ("workload", "device", "stack", "machine_line", "command")
 Difference = tuple[str, Any, Any]
 
 
-def differences(decision: Decision, evidence: Evidence, head: Sequence[str] | None = None) -> Iterator[Difference]:
+def differences(
+    decision: Decision, evidence: Evidence, head: Sequence[str] | None = None, *, same_words: bool = True
+) -> Iterator[Difference]:
     """(field, recorded, recomputed) wherever the decision is not what its evidence gives. `head` are the names in the
     stack at the decision's line, where the stack had moved since its plan was registered: the decision must be stale.
+    With `same_words` its sentence is the recomputed one to the letter; without, as another campaign wrote it, it names
+    no number that the recomputed one lacks.
     """
     from campaign.verdicts import judge, stale
 
@@ -36,6 +43,7 @@ def differences(decision: Decision, evidence: Evidence, head: Sequence[str] | No
     if head is not None:
         answer = stale(answer, evidence.plan, head)
     yield from _apart("verdict", _said(decision.verdict), _said(answer))
+    yield from _worded("verdict.sentence", decision.verdict.sentence, answer.sentence, same_words)
     for name, again in (
         ("wall_seconds", sum((one.wall_seconds for one in evidence.rounds), _probe_seconds(evidence))),
         ("timed_seconds", sum((one.timed_seconds for one in evidence.rounds), 0.0)),
@@ -46,7 +54,7 @@ def differences(decision: Decision, evidence: Evidence, head: Sequence[str] | No
     yield from _apart("low_precision", decision.low_precision, describe_low_precision(evidence))
 
 
-def finding_differences(found: Found, evidence: StudyEvidence) -> Iterator[Difference]:
+def finding_differences(found: Found, evidence: StudyEvidence, *, same_words: bool = True) -> Iterator[Difference]:
     """The same of a finding and its study's evidence."""
     from campaign.interactions import find
 
@@ -57,6 +65,7 @@ def finding_differences(found: Found, evidence: StudyEvidence) -> Iterator[Diffe
         yield "finding", found.finding.kind, f"not found: needs {answer.rounds} valid rounds of {answer.stage}"
         return
     yield from _apart("finding", _said(found.finding), _said(answer))
+    yield from _worded("finding.sentence", found.finding.sentence, answer.sentence, same_words)
     for name in ("wall_seconds", "timed_seconds"):
         yield from _apart(name, getattr(found, name), sum(getattr(one, name) for one in evidence.rounds))
 
@@ -67,6 +76,11 @@ def _probe_seconds(evidence: Evidence) -> float:
 
 def _said(record: Any) -> dict[str, Any]:
     return {name: value for name, value in to_json(record).items() if name not in WORDS}
+
+
+def _worded(path: str, recorded: str, again: str, same_words: bool) -> Iterator[Difference]:
+    if recorded != again and (same_words or not set(NUMBER.findall(recorded)) <= set(NUMBER.findall(again))):
+        yield path, recorded, again
 
 
 def _against_plan(decision: Decision, plan: Plan) -> Iterator[tuple[str, Any, Any]]:

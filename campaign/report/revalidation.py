@@ -10,6 +10,7 @@ from campaign.report import whole
 from campaign.report.finding_text import found_values
 from campaign.report.json_text import as_line
 from campaign.report.listing import accepted
+from campaign.report.plain import plain
 from campaign.report.verdict_text import WORDS, effect_line
 
 TYPE_CHECKING = False
@@ -61,7 +62,7 @@ def revalidation_text(ledger: Ledger, done: Revalidated) -> str:
     elif done.changed:
         lines += ["their neighbours changed since they were measured:", *(f"  {changed(one)}" for one in done.changed)]
         lines.append(f"  next: campaign revalidate --retry{option}")
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
 def changed(one: Changed) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from campaign import units
+from campaign.interactions.words import headline_of
 from campaign.report import whole
 from campaign.report.json_text import as_text
 from campaign.report.listing import CLOCKS, accepted, columns, name, notes, short_time
+from campaign.report.plain import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def stack_text(ledger: Ledger) -> str:
     text = columns(
         [HEADER[place] for place in shown], [[line[place] or "-" for place in shown] for line in lines], RIGHT
     )
-    return "\n".join([*text, "", *whole.lines(stack, found), *_ruled(stack), *notes(stack)])
+    return plain("\n".join([*text, "", *whole.lines(stack, found), *_ruled(stack), *notes(stack)]))
 
 
 def stack_json(ledger: Ledger) -> str:
@@ -61,7 +63,7 @@ def stack_json(ledger: Ledger) -> str:
             "whole_stack": {
                 "finding": measured["sequence"],
                 **{key: total[key] for key in ("ratio", "low", "high")},
-                "sentence": measured["finding"]["sentence"],
+                "sentence": headline_of(measured["finding"]),
             }
             if measured
             else None,

@@ -6,10 +6,13 @@ import math
 from collections.abc import Sequence
 
 from campaign import units
-from campaign.records import Term
-from campaign.records.study import FACTORIAL, LEAVE_ONE_OUT, PARTS, REPLAY
+from campaign.interactions.words import FASTER, SLOWER, compared_word, headline_of
+from campaign.records import Term, to_json
+from campaign.records.study import FACTORIAL, HEADLINE, LEAVE_ONE_OUT, PARTS, REPLAY
 from campaign.report import cells
+from campaign.report.finding_text import term_name
 from campaign.report.markup import Block, Forest, bullets, chain, code, prose, table
+from campaign.report.replayed import compared_text
 from campaign.report.reported import Reported, Reports, Studied
 
 LEFT_OUT = ("edit", "adds to all the others", "memory", "word")
@@ -113,10 +116,7 @@ def _factorial(one: Studied) -> list[Block]:
     keep = [place for place in range(5) if place < 4 or any(line[4] for line in lines)]
     listed = table([header[place] for place in keep], [[line[place] or "-" for place in keep] for line in lines])
     failed = "; ".join(f"{code(role)}: {prose(why)}" for role, why in finding.failed.items())
-    bars = tuple(
-        (term.name.replace(":", " x "), term.effect.ratio, term.effect.low, term.effect.high)
-        for term in (*mains, *pairs)
-    )
+    bars = tuple((term_name(term), term.effect.ratio, term.effect.low, term.effect.high) for term in (*mains, *pairs))
     return [
         said,
         listed,
@@ -176,14 +176,18 @@ def _compared(row: Reported | None, one: Studied) -> str:
     recorded = row.decision.verdict.effect if row else None
     if row is None or again is None or recorded is None:
         return cells.NONE
-    said = "intervals overlap" if again.low <= recorded.high and recorded.low <= again.high else "**intervals apart**"
+    word = compared_word(again, recorded, row.plan.threshold)
+    said = compared_text(word, row.plan.threshold)
+    said = f"**{said}**" if word in (FASTER, SLOWER) else said
     if one.study.fingerprint != row.plan.fingerprint:
         said += "; another machine or environment: a ratio may travel, seconds do not"
     return said
 
 
 def _sentence(one: Studied) -> str:
-    return prose(one.found.finding.sentence.rstrip("."))
+    finding = one.found.finding
+    said = headline_of(to_json(finding)) if finding.kind == HEADLINE else finding.sentence
+    return prose(said.rstrip("."))
 
 
 def _evidence(one: Studied) -> str:

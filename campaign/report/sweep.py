@@ -11,6 +11,7 @@ from campaign.errors import EXIT_DECIDED
 from campaign.reading import outcomes_text
 from campaign.report.json_text import as_line
 from campaign.report.listing import columns, verdict_cell
+from campaign.report.plain import plain
 
 SCHEMA = 1
 HEADER = ("job", "hypothesis", "verdict", "ratio", "95 % interval", "predicted", "low precision", "why")
@@ -26,7 +27,7 @@ class Ended:
     where none was made, and then `ended` says what came instead and `why` the reason. `code` is the exit code it had
     alone, None when it was not started or tried. `tests` are its decisive looks at an edit, `false_accepts` how many
     accepts to expect of them were the edit to change nothing; `before` says that an interrupted sweep had decided it
-    already.
+    already, and `note` what is to be known of that.
     """
 
     label: str
@@ -37,6 +38,7 @@ class Ended:
     tests: int = 0
     false_accepts: float = 0.0
     before: bool = False
+    note: str = ""
 
 
 def summary(jobs: Sequence[Ended]) -> str:
@@ -44,14 +46,15 @@ def summary(jobs: Sequence[Ended]) -> str:
     turned out."""
     lines = [_cells(place, job) for place, job in enumerate(jobs, 1)]
     under = (_count(jobs), _false_accepts(jobs), outcomes_text(_predictions(jobs)))
-    return "\n".join([*columns(HEADER, lines, RIGHT), "", *(said for said in under if said)])
+    return plain("\n".join([*columns(HEADER, lines, RIGHT), "", *(said for said in under if said)]))
 
 
 def summary_json(jobs: Sequence[Ended]) -> str:
     """`{"schema": 1, "sweep": [{"label", "exit_code", "verdict", "reason", "why", "ratio", "ratio_low", "ratio_high",
-    "predicted_ratio", "prediction", "counts", "low_precision", "suspect", "sequence", "before"}, ...], "decided",
-    "jobs", "tests", "false_accepts_expected"}` on one line; what a job does not have is null. `verdict` is `refused`,
-    `fault`, `interrupted`, `not started`, `not tried` or `no decision` for a job without one. `before`: see `Ended`."""
+    "predicted_ratio", "prediction", "counts", "low_precision", "suspect", "sequence", "before", "note"}, ...],
+    "decided", "jobs", "tests", "false_accepts_expected"}` on one line; what a job does not have is null. `verdict` is
+    `refused`, `fault`, `interrupted`, `not started`, `not tried` or `no decision` for a job without one. `before` and
+    `note`: see `Ended`."""
     return as_line(sweep_object(jobs))
 
 
@@ -79,6 +82,7 @@ def _object(job: Ended) -> dict[str, Any]:
         **{key: row.get(key) for key in same},
         "sequence": row.get("sequence"),
         "before": job.before,
+        "note": job.note,
     }
 
 
@@ -95,7 +99,7 @@ def _cells(place: int, job: Ended) -> tuple[str, ...]:
         "-" if low is None or high is None else units.interval(low, high),
         f"{units.ratio(row['predicted_ratio'])} {row['prediction']}".rstrip() if row["predicted_ratio"] else "-",
         row["low_precision"] or "-",
-        _short(row["sentence"]),
+        _short(f"{job.note}: {row['sentence']}" if job.note else row["sentence"]),
     )
 
 

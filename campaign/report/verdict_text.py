@@ -22,6 +22,7 @@ from campaign.records import (
 )
 from campaign.report.cells import joint_line
 from campaign.report.json_text import as_line
+from campaign.report.plain import plain
 
 SCHEMA = 1
 WORDS = {
@@ -73,7 +74,7 @@ def decision_text(decision: Decision, ledger_file: Path | str | None = None, *, 
     lines += [f"  {name:<10} {value}" for name, value in facts if value]
     lines += [f"  warning    {_flat(warning)}" for warning in verdict.warnings]
     lines.append(f"  next       {_next(decision, ledger_file)}")
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
 def _no_number(verdict: Verdict) -> str:

@@ -9,7 +9,8 @@ import math
 from collections import namedtuple
 
 from campaign import units
-from campaign.interactions.words import EXPLAINED, stack_word
+from campaign.interactions.departure import Interval, product_of
+from campaign.interactions.words import EXPLAINED, UNRESOLVED, headline_of, stack_word
 from campaign.report.listing import stacks_of_studies
 
 TYPE_CHECKING = False  # the name that type checkers know, without importing `typing`
@@ -96,8 +97,8 @@ def parts(stack: Sequence[Row], found: Sequence[Row]) -> list[Part]:
     if len(stack) < 2:
         return []
     whole = measured(found)
-    marginal = {row["hypothesis"]: row["ratio"] for row in stack}
-    isolated = {row["hypothesis"]: row["isolated_ratio"] if row["stack"] else row["ratio"] for row in stack}
+    marginal = {row["hypothesis"]: _interval(row, "ratio") for row in stack}
+    isolated = {row["hypothesis"]: _interval(row, "isolated" if row["stack"] else "ratio") for row in stack}
     listed = [_part("marginal", marginal, whole)]
     if any(row["isolated_ratio"] is not None for row in stack):
         listed.append(_part("isolated", isolated, whole))
@@ -107,16 +108,24 @@ def parts(stack: Sequence[Row], found: Sequence[Row]) -> list[Part]:
     return listed
 
 
-def _part(kind: str, ratios: Mapping[str, float | None], whole: Row | None) -> Part:
+def _part(kind: str, ratios: Mapping[str, Interval | None], whole: Row | None) -> Part:
     lacking = tuple(name for name, value in ratios.items() if value is None)
     names = tuple(ratios)
     known = [value for value in ratios.values() if value is not None]
     if lacking:
         return Part(kind, None, None, "", names, lacking, None)
-    word = ""
-    if whole is not None:
-        word = stack_word(_interval(whole), math.prod(known), kind, whole["threshold"])
-    return Part(kind, 1 + sum(value - 1 for value in known), math.prod(known), word, names, (), None)
+    word = _word(kind, known, whole) if whole is not None else ""
+    product = math.prod(value.ratio for value in known)
+    return Part(kind, 1 + sum(value.ratio - 1 for value in known), product, word, names, (), None)
+
+
+def _word(kind: str, parts: Sequence[Interval], whole: Row) -> str:
+    """From the intervals of all of them: parts of a few rounds each are far from exact."""
+    if any(None in (part.low, part.high, part.rounds) for part in parts):
+        return UNRESOLVED
+    total = whole["finding"]["total"]
+    measured = Interval(total["ratio"], total["low"], total["high"], total["rounds"])
+    return stack_word(measured, product_of(parts), kind, whole["threshold"])
 
 
 def _of_finding(row: Row) -> Part:
@@ -126,13 +135,10 @@ def _of_finding(row: Row) -> Part:
     return Part("leave_one_out", finding["sum"], finding["product"], finding["word"], names, lacking, row["sequence"])
 
 
-class _Interval(namedtuple("_Interval", ("ratio", "low", "high"))):
-    __slots__ = ()
-
-
-def _interval(row: Row) -> Any:
-    total = row["finding"]["total"]
-    return _Interval(total["ratio"], total["low"], total["high"])
+def _interval(row: Row, which: str) -> Interval | None:
+    """A row's own ratio (`which` is `ratio`) or the one alone on root (`isolated`); None where it was not measured."""
+    ratio = row["ratio" if which == "ratio" else f"{which}_ratio"]
+    return None if ratio is None else Interval(ratio, *(row[f"{which}_{name}"] for name in ("low", "high", "rounds")))
 
 
 def lines(stack: Sequence[Row], found: Sequence[Row]) -> list[str]:
@@ -145,7 +151,7 @@ def lines(stack: Sequence[Row], found: Sequence[Row]) -> list[str]:
 def _whole(stack: Sequence[Row], found: Sequence[Row]) -> str:
     whole = measured(found)
     if whole is not None:
-        return f"Root against head: {whole['finding']['sentence']} (finding {whole['sequence']})."
+        return f"Root against head: {headline_of(whole['finding'])} (finding {whole['sequence']})."
     old = newest(found, "headline")
     if old is not None:
         on = "+".join(("root", *old["stack"]))
@@ -172,7 +178,7 @@ def _parts(stack: Sequence[Row], found: Sequence[Row]) -> list[str]:
 
 def _caveats(stack: Sequence[Row]) -> list[str]:
     said = []
-    if len({row["clock"] for row in stack}) > 1:
+    if len({row["clock"] for row in stack if row["clock"]}) > 1:  # none where a person ruled in what was not timed
         said.append("The ratios come from different clocks, so even the product mixes two things.")
     places = {f"{row['workload']} on {row['device']}" for row in stack}
     if len(places) > 1:

@@ -8,6 +8,7 @@ Where the stack moved meanwhile the decision is stale and all of it is done agai
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
 from campaign import lease, tracking, verdicts
@@ -33,12 +34,18 @@ from campaign.run.declare import declare
 from campaign.run.measure import arms_left, measure_round, probe_arms
 
 MOST_STALE = 3  # measurements of one run that may come too late, each a whole one
+Made = Callable[[str], None]  # is told the id of a decision
 
 
-def main(job: Job) -> int:
+def _unheard(id: str) -> None:
+    """Where nobody asks which decisions were made."""
+
+
+def main(job: Job, made: Made = _unheard) -> int:
     """Measure `job` to a decision and return the exit code (0 decided, 3 invalid or unavailable).
 
-    Raises CampaignError for what the person can mend. An interrupt ends every trial and goes through; what was
+    `made` is told the id of each decision that this makes, as soon as it is in the ledger; a stale one is followed by
+    another. Raises CampaignError for what the person can mend. An interrupt ends every trial and goes through; what was
     measured stays in the ledger and the same command goes on from it.
     """
     progress = Progress(json=job.json)
@@ -49,27 +56,29 @@ def main(job: Job) -> int:
     ):
         for notice in ledger.notices:
             progress.notice(notice)
-        decision = decide(job, ledger, progress)
+        decision = decide(job, ledger, progress, made)
     return EXIT_NO_DECISION if decision.verdict.verdict in (INVALID, UNAVAILABLE) else EXIT_DECIDED
 
 
-def decide(job: Job, ledger: Ledger, progress: Progress) -> Decision:
+def decide(job: Job, ledger: Ledger, progress: Progress, made: Made = _unheard) -> Decision:
     """The decision on `job`, measured again where the stack moved meanwhile; an accepted set is taken apart. The
     device's lease is the caller's."""
-    decision = _left_whole(job, ledger) or _left_unsaid(job, ledger, progress) or _decided(job, ledger, progress)
+    decision = _left_whole(job, ledger, made) or _left_unsaid(job, ledger, progress, made)
+    decision = decision or _decided(job, ledger, progress, made)
     for _ in range(MOST_STALE - 1):
         if decision.verdict.reason != verdicts.STALE:
             break
-        decision = _decided(job, ledger, progress)
+        decision = _decided(job, ledger, progress, made)
     _take_apart(job, ledger, decision, progress)
     return decision
 
 
-def _decided(job: Job, ledger: Ledger, progress: Progress) -> Decision:
+def _decided(job: Job, ledger: Ledger, progress: Progress, made: Made) -> Decision:
     """Declare, measure, decide, show and mirror once."""
     evidence = declare(job, ledger, progress)
     evidence, verdict = _gather(job, ledger, evidence, progress)
     decision = _decide(ledger, evidence, verdict)
+    made(decision.id)
     _say(job, ledger, decision, progress)
     return decision
 
@@ -138,16 +147,19 @@ def write_stack(ledger: Ledger) -> None:
     ledger.append("stack", f"stack-{uuid.uuid4().hex[:12]}", body)
 
 
-def _left_whole(job: Job, ledger: Ledger) -> Decision | None:
+def _left_whole(job: Job, ledger: Ledger, made: Made) -> Decision | None:
     """The accept of this very set whose run was killed before it was taken apart: the same command goes on there."""
     if not job.hypothesis.parts:
         return None
     from campaign.run.studies import whole_sets
 
-    return next((one for one in whole_sets(ledger) if ledger.plan(one.plan_id).hypothesis == job.hypothesis), None)
+    found = (one for one in whole_sets(ledger) if ledger.plan(one.plan_id).hypothesis == job.hypothesis)
+    if decision := next(found, None):
+        made(decision.id)
+    return decision
 
 
-def _left_unsaid(job: Job, ledger: Ledger, progress: Progress) -> Decision | None:
+def _left_unsaid(job: Job, ledger: Ledger, progress: Progress, made: Made) -> Decision | None:
     """The newest decision, where this very job made it and its process was killed before it ended: it is shown and
     mirrored, and measured anew only when it is asked for once more."""
     rows = ledger.decision_rows()
@@ -159,6 +171,7 @@ def _left_unsaid(job: Job, ledger: Ledger, progress: Progress) -> Decision | Non
     progress.notice(f"{plan.id} was decided and its process killed before it ended: this is that decision")
     if decision.verdict.verdict == ACCEPT:
         write_stack(ledger)
+    made(decision.id)
     _say(job, ledger, decision, progress)
     return decision
 

@@ -7,8 +7,6 @@ except what was measured slower. Everything is read from the ledger, so that a c
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +16,10 @@ from campaign.config import Job
 from campaign.config.compose import searchpath_override
 from campaign.config.edits import stacked
 from campaign.errors import BadInput
+from campaign.interactions import headline_of
 from campaign.ledger import Ledger
-from campaign.reading import NULL_REASONS, label, parameters
-from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Floor, Hypothesis, Protocol
+from campaign.reading import label, parameters
+from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Floor, Hypothesis
 from campaign.records.study import HEADLINE
 from campaign.report.progress import Progress
 from campaign.report.revalidation import revalidation_json, revalidation_text
@@ -31,7 +30,6 @@ from campaign.run.revalidate import Revalidated, revalidate
 Row = Mapping[str, Any]
 TRIED, CEILINGS, BUDGET, BIASED = "tried", "ceilings", "budget", "biased"  # why it stopped
 FIRST_LOOKS = ("promising", "not_promising")  # reasons of looks that could not decide
-MOST_ARMS = 8  # of a round of a study
 
 
 @dataclass(frozen=True)
@@ -228,41 +226,5 @@ def headline_since(ledger: Ledger, begun: int) -> str:
     names = [row["hypothesis"] for row in ledger.stack_rows()]
     for row in reversed(ledger.finding_rows()):
         if row["finding"]["kind"] == HEADLINE and row["line"] > max(begun, decided) and row["stack"] == names:
-            return row["finding"]["sentence"]
+            return headline_of(row["finding"])
     return ""
-
-
-# What things cost
-
-
-def arm_seconds(ledger: Ledger) -> float | None:
-    """The mean seconds that a round took for each of its arms; None before the first round."""
-    rounds = ledger.store.entries({"blocks"}, verify=False)
-    found = [entry.body["wall_seconds"] / len(entry.body["trial_ids"]) for entry in rounds if entry.body["trial_ids"]]
-    return statistics.fmean(found) if found else None
-
-
-def spent_seconds(ledger: Ledger, begun: int) -> float:
-    """What probes and rounds took since line `begun`, in whatever processes."""
-    entries = ledger.store.entries({"blocks", "probe"}, verify=False)
-    return sum(entry.body["wall_seconds"] for entry in entries if entry.line > begun)
-
-
-def idea_seconds(rows: Sequence[Row]) -> float:
-    """The mean seconds of a try that was timed so far; 0 before the first."""
-    tests = [
-        row["wall_seconds"]
-        for row in rows
-        if row["verdict"]["look"] > 0 and row["verdict"]["reason"] not in NULL_REASONS
-    ]
-    return statistics.fmean(tests) if tests else 0.0
-
-
-def revalidation_seconds(protocol: Protocol, edits: int, each_arm: float | None) -> float:
-    """What revalidating a stack of `edits` takes: head, root, and head without each in rounds of at most eight arms,
-    then root against head."""
-    if not edits or each_arm is None:
-        return 0.0
-    others = edits + 1 if edits > 1 else 1
-    groups = math.ceil(others / (MOST_ARMS - 1))
-    return each_arm * ((others + groups) * protocol.confirm_rounds + 2 * protocol.looks[-1])

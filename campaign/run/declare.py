@@ -14,6 +14,7 @@ from campaign.errors import BadInput
 from campaign.ledger import Ledger, Stamp, history, now
 from campaign.records import ACCEPT, RULES, Arm, Evidence, Floor, Hypothesis, Plan, Study, Verdict, to_json
 from campaign.report.progress import Progress
+from campaign.run.roots import check_roots
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,38 @@ def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
     """The evidence to go on from: that of an interrupted run of exactly this plan, else a plan registered now."""
     for said in ledger.recover_inflight():
         progress.notice(said)
-    check_place(job, ledger)
-    arms = compose_arms(job, ledger)
     fingerprint = machine.fingerprint(job.device)
     warnings = machine.warnings(job.device)
-    evidence = _interrupted(job, ledger, arms, fingerprint)
-    if evidence is None:
-        evidence = _registered(job, ledger, arms, fingerprint, warnings)
-    else:
-        progress.notice(f"going on with {evidence.plan.id}, interrupted after {len(evidence.rounds)} rounds")
+    evidence = None
+    while evidence is None:
+        check_place(job, ledger)
+        standing = _standing(ledger)
+        arms = compose_arms(job, ledger)
+        evidence = _interrupted(job, ledger, arms, fingerprint)
+        if evidence is not None:
+            progress.notice(f"going on with {evidence.plan.id}, interrupted after {len(evidence.rounds)} rounds")
+        else:
+            evidence = _registered(job, ledger, arms, standing, fingerprint, warnings)
     ledger.stamp = stamp_of(evidence.plan)
     progress.start(evidence.plan, warnings)
     return evidence
 
 
-def _registered(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any], warnings: list[str]) -> Evidence:
-    """Declare everything the verdict may use, before the first timing."""
+def _standing(ledger: Ledger) -> tuple[tuple[str, str] | None, list[str]]:
+    """What arms are composed on: the place, and the decisions in the stack."""
+    return ledger.place(), [row["id"] for row in ledger.stack_rows()]
+
+
+def _registered(
+    job: Job,
+    ledger: Ledger,
+    arms: Arms,
+    standing: tuple[tuple[str, str] | None, list[str]],
+    fingerprint: dict[str, Any],
+    warnings: list[str],
+) -> Evidence | None:
+    """Declare everything the verdict may use, before the first timing. None, and nothing is written, where the ledger
+    is no longer `standing` as when the arms were composed: the plan would be stale at its own line."""
     floor = floor_for(job, ledger, arms.control, fingerprint)
     attempt = 1 + history.attempts(ledger, job.hypothesis.name, arms.treatment.hash)
     parts = provenance.code_parts(job.root, [arms.control.target, arms.treatment.target])
@@ -84,8 +101,11 @@ def _registered(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, Any
         two_arms=arms.two_arms,
     )
     ledger.stamp = stamp_of(plan)
-    ledger.claim(plan.id)
-    ledger.append("registered", plan.id, to_json(plan))
+    with ledger.transaction():
+        if _standing(ledger) != standing:
+            return None
+        ledger.claim(plan.id)
+        ledger.append("registered", plan.id, to_json(plan))
     return Evidence(plan, None)
 
 
@@ -196,9 +216,13 @@ def check_place(job: Job, ledger: Ledger) -> None:
 
 def accepted_here(job: Job, ledger: Ledger) -> list[Hypothesis]:
     """The stack's hypotheses, in order. Each measured accept is judged again from its raw samples first, since control
-    will be built on it; one that a person ruled stands on that person's word."""
+    will be built on it; one that a person ruled stands on that person's word.
+
+    Raises BadInput where one was measured on another root than that of `job`: their gains are of different things.
+    """
     found = []
     ruled = {row["id"] for row in ledger.stack_rows() if row["ruling"] == ACCEPT}
+    check_roots(job, ledger)
     for decision in ledger.stack():
         if decision.id in ruled:
             found.append(ledger.plan(decision.plan_id).hypothesis)

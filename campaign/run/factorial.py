@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from campaign import interactions
 from campaign.config import Job
+from campaign.config.edits import stacked
 from campaign.errors import BadInput
 from campaign.ledger import Ledger
 from campaign.records import Arm, Hypothesis, Protocol, Study
@@ -130,6 +131,10 @@ def _check(subjects: Sequence[Hypothesis], rest: Sequence[Hypothesis]) -> None:
                 f"{one.name} in the stack requires {missing[0]}, and half of the arms would be without",
                 remedy="--on root",
             )
+    try:
+        stacked(edits_of(subjects), where="these edits")
+    except BadInput as error:  # whose remedy is for a stack
+        raise BadInput(error.message, remedy="name only one of the two: no arm can hold both") from error
     every = [*rest, *subjects]
     for place, later in enumerate(every):
         for earlier in every[:place]:

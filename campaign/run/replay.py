@@ -27,9 +27,9 @@ from campaign.records import REPLAY, Arm, Decision, Found, Plan, Study
 from campaign.report.evidence_text import found as row_of
 from campaign.report.progress import Progress
 from campaign.report.replayed import Replayed, replayed_json, replayed_text
+from campaign.run.conduct import conduct
 from campaign.run.context import key_of, of_command
 from campaign.run.declare import code_of, new_id, source_of
-from campaign.run.studies import conduct
 
 IMPORT_SECONDS = 600.0
 _COPY = "restore the file from a copy of the campaign's folder; without it this decision cannot be replayed"
@@ -76,7 +76,8 @@ def replay(root: Path, name: str, asked: str, rounds: int | None = None, *, as_j
                 progress.notice(notice)
             study = _study(job, ledger, recorded, rounds or plan.protocol.confirm_rounds)
             found = conduct(job, ledger, study, progress)
-            said = Replayed(recorded.decision, found, *_elsewhere(plan, study), tuple(notices), str(tree))
+            elsewhere = _elsewhere(plan, study)
+            said = Replayed(recorded.decision, found, *elsewhere, tuple(notices), str(tree), plan.threshold)
             progress.decision(replayed_json(said) if as_json else replayed_text(said, ledger.file))
     return EXIT_DECIDED if _measured(found) else EXIT_NO_DECISION
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from campaign import reading, stack, units
 from campaign.config import Job
-from campaign.errors import CampaignError
+from campaign.errors import CampaignError, StackMoved
 from campaign.ledger import Ledger
-from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Decision, Found, Term
+from campaign.records import ACCEPT, INCONCLUSIVE, REJECT, Decision, Found, Study, Term
 from campaign.report.finding_text import finding_text
 from campaign.report.progress import Progress
 from campaign.report.revalidation import changed
-from campaign.run import decide, mirror, write_stack
+from campaign.run import MOST_STALE, decide, mirror, write_stack
+from campaign.run.conduct import conduct
 from campaign.run.context import hypothesis_job, own_words, plain
 from campaign.run.declare import check_place
-from campaign.run.studies import conduct, headline, leave_one_out, parts, whole_sets
+from campaign.run.studies import headline, leave_one_out, parts, whole_sets
 
 
 @dataclass(frozen=True)
@@ -71,43 +72,130 @@ def revalidate(
     its hypothesis. The device's lease is the caller's.
 
     `apply` takes edits that no longer pay out of the stack, the weakest first, and measures the rest again after each;
-    one that a person ruled in is only proposed. `retry` decides anew on rows whose neighbours changed. `rounds` valid
-    ones are taken of each comparison, in place of the protocol's. Raises CampaignError.
+    one that a person ruled in is only proposed. `retry` decides anew on rows whose neighbours changed, once each.
+    `rounds` valid ones are taken of each comparison, in place of the protocol's.
+
+    Leave-one-out and headline are of one stack, that at the end: where another process moves it meanwhile, nothing is
+    taken out by what was found, and it is measured again. Raises StackMoved where that happens each time, and
+    CampaignError.
     """
     check_place(job, ledger)
-    job = plain(job)
-    left_out, revoked = _leave_out(job, ledger, progress, apply, rounds)
-    proposed = tuple(left_out.finding.retire) if left_out else ()
-    done = Revalidated(left_out, proposed, revoked, _take_apart(job, ledger, progress, rounds), changed_rows(ledger))
-    for one in done.changed:
-        progress.notice(changed(one))
-    if retry:
-        done = replace(done, retried=tuple(retried(job, ledger, progress, one) for one in done.changed))
-    study = headline(job, ledger, rounds)
-    if study is not None:
-        found = conduct(job, ledger, study, progress)
-        progress.finding(finding_text(found, ledger.file))
-        done = replace(done, headline=found)
-    return done
+    work = _Work(plain(job), ledger, progress, apply, rounds)
+    for _ in range(MOST_STALE):
+        try:
+            return work.once(retry)
+        except _Moved as moved:
+            progress.notice(f"{moved}: it says nothing of the present stack, which nothing is taken out of by it")
+    work.end()
+    raise StackMoved(
+        f"the stack moved in each of {MOST_STALE} measurements of it: what they found is of stacks that are gone",
+        remedy="campaign revalidate, once nobody else decides or reverts in this campaign",
+    )
 
 
-def _leave_out(
-    job: Job, ledger: Ledger, progress: Progress, apply: bool, rounds: int | None
-) -> tuple[Found | None, tuple[str, ...]]:
-    """The last leave-one-out, and the edits that were taken out on the way to it."""
-    revoked: list[str] = []
-    while True:
-        study = leave_one_out(job, ledger, rounds)
-        if study is None:
-            return None, tuple(revoked)
-        found = conduct(job, ledger, study, progress)
-        progress.finding(finding_text(found, ledger.file))
-        weakest = _weakest(ledger, found) if apply else None
-        if weakest is None:
-            return found, tuple(revoked)
-        term, decision = weakest
-        _revoke(job, ledger, found, term, decision, progress)
-        revoked.append(decision.hypothesis)
+class _Moved(Exception):
+    """The stack is not the one that a study was declared on."""
+
+
+@dataclass
+class _Work:
+    """One revalidation, which begins again where the stack moves under it; what was done to the stack stays done."""
+
+    job: Job
+    ledger: Ledger
+    progress: Progress
+    apply: bool
+    rounds: int | None
+    revoked: list[str] = field(default_factory=list)
+    apart: list[Found] = field(default_factory=list)
+    changed: tuple[Changed, ...] = ()
+    retried: list[Retried] = field(default_factory=list)
+    studies: list[str] = field(default_factory=list)
+
+    def once(self, retry: bool) -> Revalidated:
+        """All of it on one stack. Raises _Moved where another process moved that meanwhile."""
+        left_out = self._leave_out()
+        self._take_apart()
+        if not self.retried:
+            self.changed = changed_rows(self.ledger)
+            for one in self.changed:
+                self.progress.notice(changed(one))
+            for one in self.changed if retry else ():
+                self.retried.append(retried(self.job, self.ledger, self.progress, one))
+            if joined := [one.changed.name for one in self.retried if one.decision and _accepts(one.decision)]:
+                self.progress.notice(f"{', '.join(joined)} joined: what the edits add is measured again beside")
+                left_out = self._leave_out()
+                self._take_apart()
+        study = headline(self.job, self.ledger, self.rounds)
+        whole = self._found(study) if study else None
+        for found in (left_out, whole):
+            if found is not None:
+                self._check(found)
+        if (left_out is None) != (whole is None):
+            raise _Moved("the stack moved between leave-one-out and headline")
+        self.end()
+        return Revalidated(
+            left_out=left_out,
+            proposed=tuple(left_out.finding.retire) if left_out else (),
+            revoked=tuple(self.revoked),
+            apart=tuple(self.apart),
+            changed=self.changed,
+            retried=tuple(self.retried),
+            headline=whole,
+        )
+
+    def end(self) -> None:
+        """Its work is done: asked again, each study is measured anew."""
+        for id in self.studies:
+            self.ledger.let_go(id)
+
+    def _found(self, study: Study) -> Found:
+        """The finding of one step, shown. Until the last step has ended it is there for the same command."""
+        found = conduct(self.job, self.ledger, study, self.progress)
+        self.ledger.keep_claim(found.study_id)
+        self.studies.append(found.study_id)
+        self.progress.finding(finding_text(found, self.ledger.file))
+        return found
+
+    def _check(self, found: Found) -> None:
+        if self.ledger.moved_since(self.ledger.study(found.study_id)):
+            was, head = ("+".join(("root", *names)) for names in (found.stack, self._names()))
+            raise _Moved(f"the stack moved since {found.study_id} was declared on {was}, and head is {head}")
+
+    def _names(self) -> list[str]:
+        return [row["hypothesis"] for row in self.ledger.stack_rows()]
+
+    def _leave_out(self) -> Found | None:
+        """The last leave-one-out, after what no longer pays was taken out where that is asked for."""
+        while study := leave_one_out(self.job, self.ledger, self.rounds):
+            found = self._found(study)
+            self._check(found)
+            weakest = _weakest(self.ledger, found) if self.apply else None
+            if weakest is None:
+                return found
+            self._revoke(found, *weakest)
+        return None
+
+    def _revoke(self, found: Found, term: Term, decision: Decision) -> None:
+        effect = f"{units.ratio(term.effect.ratio)} {units.interval(term.effect.low, term.effect.high)}"
+        why = f"no longer pays: adds {effect} to the others (finding {found.sequence}, {found.id})"
+        with self.ledger.transaction():
+            self._check(found)
+            self.ledger.revoke(decision.id, why)
+            write_stack(self.ledger)
+        self.revoked.append(decision.hypothesis)
+        self.progress.notice(f"{decision.hypothesis} is taken out of the stack: {why}")
+        mirror(self.job, self.ledger, [decision.id], self.progress)
+
+    def _take_apart(self) -> None:
+        """The parts of every accepted set that was not taken apart yet, as where its run was killed after the
+        decision."""
+        for decision in whole_sets(self.ledger):
+            self.apart.append(self._found(parts(self.job, self.ledger, decision, self.rounds)))
+
+
+def _accepts(decision: Decision) -> bool:
+    return decision.verdict.verdict == ACCEPT
 
 
 def _weakest(ledger: Ledger, found: Found) -> tuple[Term, Decision] | None:
@@ -119,25 +207,6 @@ def _weakest(ledger: Ledger, found: Found) -> tuple[Term, Decision] | None:
     retired = [terms[name] for name in found.finding.retire if name in standing and name not in ruled]
     weakest = min(retired, key=lambda term: term.effect.ratio, default=None)
     return None if weakest is None else (weakest, standing[weakest.name])
-
-
-def _revoke(job: Job, ledger: Ledger, found: Found, term: Term, decision: Decision, progress: Progress) -> None:
-    effect = f"{units.ratio(term.effect.ratio)} {units.interval(term.effect.low, term.effect.high)}"
-    why = f"no longer pays: adds {effect} to the others (finding {found.sequence}, {found.id})"
-    with ledger.transaction():
-        ledger.revoke(decision.id, why)
-        write_stack(ledger)
-    progress.notice(f"{decision.hypothesis} is taken out of the stack: {why}")
-    mirror(job, ledger, [decision.id], progress)
-
-
-def _take_apart(job: Job, ledger: Ledger, progress: Progress, rounds: int | None) -> tuple[Found, ...]:
-    """The parts of every accepted set that was not taken apart yet, as where its run was killed after the decision."""
-    found = []
-    for decision in whole_sets(ledger):
-        found.append(conduct(job, ledger, parts(job, ledger, decision, rounds), progress))
-        progress.finding(finding_text(found[-1], ledger.file))
-    return tuple(found)
 
 
 def changed_rows(ledger: Ledger) -> tuple[Changed, ...]:

@@ -1,8 +1,7 @@
-"""Questions about several edits: declared, measured in matched rounds, and written as a finding.
+"""Questions about several edits: which arms they compare, declared before the first timing.
 
-A study is composed from the stack (`leave_one_out`, `parts`, `headline`; `factorial` in its own module), then
-conducted: registered, rounds until `interactions.find` has what it needs, the finding appended and mirrored. Nothing is
-probed: each edit's parity and engagement were looked at when it was decided on.
+A study is composed from the stack here (`leave_one_out`, `parts`, `headline`; `factorial` in its own module) and
+measured by `conduct`. Nothing is probed: each edit's parity and engagement were looked at when it was decided on.
 """
 
 from __future__ import annotations
@@ -16,90 +15,16 @@ from campaign.config import Job
 from campaign.config.compose import searchpath_override
 from campaign.errors import BadInput
 from campaign.ledger import Ledger, now
-from campaign.records import (
-    Arm,
-    Decision,
-    Edit,
-    Finding,
-    Found,
-    Hypothesis,
-    Need,
-    Protocol,
-    Study,
-    StudyEvidence,
-    to_json,
-)
+from campaign.records import Arm, Decision, Edit, Found, Hypothesis, Protocol, Study
 from campaign.records.study import HEADLINE, LEAVE_ONE_OUT, PARTS
 from campaign.report.finding_text import finding_json, finding_text
 from campaign.report.progress import Progress
-from campaign.run import mirror
+from campaign.run.conduct import conduct
 from campaign.run.context import PLACE, key_of, plain
-from campaign.run.declare import accepted_here, check_place, code_of, floor_for, new_id, source_of, stamp_of
-from campaign.run.measure import measure_round
+from campaign.run.declare import accepted_here, check_place, code_of, floor_for, new_id, source_of
 
 HEAD, ROOT = "head", "root"
 LONGEST_ROLE = 150  # beside the study's id, the stage and the place, in an entry's id of at most 200 characters
-# What may differ between a study asked for again and the interrupted one that it goes on with.
-FREE = ("id", "source", "machine_line", "command", "registered_at", "threshold", "floor_id", "memory_floor_bytes")
-
-
-def conduct(job: Job, ledger: Ledger, study: Study, progress: Progress) -> Found:
-    """Measure `study` to its finding, going on with an interrupted one that asks the same on this machine and code.
-
-    The device's lease is the caller's. An interrupt ends every trial and goes through; what was measured stays.
-    """
-    for said in ledger.recover_inflight():
-        progress.notice(said)
-    evidence = _interrupted(ledger, study)
-    if evidence is None:
-        ledger.stamp = stamp_of(study)
-        ledger.claim(study.id)
-        ledger.append("study", study.id, to_json(study))
-        evidence = StudyEvidence(study)
-    else:
-        study = evidence.study
-        progress.notice(f"going on with {study.id}, interrupted after {len(evidence.rounds)} rounds")
-    ledger.stamp = stamp_of(study)
-    progress.study(study, study.source.get("warnings", ()))
-    while isinstance(answer := interactions.find(evidence), Need):
-        roles = interactions.active_roles(evidence, answer.stage)
-        arms = [arm for arm in study.arms if arm.role in roles]
-        measured = measure_round(job, ledger, study, evidence.rounds, answer, arms, progress)
-        evidence = replace(evidence, rounds=(*evidence.rounds, measured))
-        progress.study_round_done(measured, evidence)
-    found = _write(ledger, evidence, answer)
-    mirror(job, ledger, [found.id], progress)
-    return found
-
-
-def _interrupted(ledger: Ledger, study: Study) -> StudyEvidence | None:
-    """The evidence of the latest unfinished study that asks the same and that no live process works on."""
-    for id in reversed(ledger.unfinished_studies()):
-        other = ledger.study(id)
-        if replace(study, **{name: getattr(other, name) for name in FREE}) == other and ledger.claim(id):
-            return ledger.study_evidence(id)
-    return None
-
-
-def _write(ledger: Ledger, evidence: StudyEvidence, finding: Finding) -> Found:
-    study = evidence.study
-    with ledger.transaction():
-        found = Found(
-            id=f"{study.id}-finding",
-            study_id=study.id,
-            sequence=len(ledger.finding_rows()) + 1,
-            finding=finding,
-            stack=study.stack,
-            workload=study.workload,
-            device=study.device,
-            machine_line=study.machine_line,
-            command=study.command,
-            decided_at=now(),
-            wall_seconds=sum(one.wall_seconds for one in evidence.rounds),
-            timed_seconds=sum(one.timed_seconds for one in evidence.rounds),
-        )
-        ledger.append("finding", found.id, to_json(found))
-    return found
 
 
 def declared(

@@ -1,8 +1,8 @@
 """A sweep in the ledger: which jobs were asked for together, so that the same command goes on where it was killed.
 
-A sweep that began and did not end, whose process is gone, is gone on with by the next sweep of the same jobs: what is
-decided since it began stands, and the rest is measured. One that ended is done again from the start when it is asked
-for again.
+A sweep that began and did not end, whose process is gone, is gone on with by the next sweep of the same jobs: what it
+decided on this machine by this code stands, and the rest is measured. One that ended is done again from the start when
+it is asked for again.
 """
 
 from __future__ import annotations
@@ -12,36 +12,74 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from campaign import verdicts
+from campaign import machine, verdicts
 from campaign.config import Job
 from campaign.ledger import Ledger, open_ledger
-from campaign.run.declare import new_id
+from campaign.run.declare import code_of, new_id
 
-BEGUN, ENDED = "begun", "ended"
+BEGUN, MADE, ENDED = "begun", "made", "ended"
 JOBS, SEARCH, AUTOPILOT = "jobs", "search", "autopilot"  # what a sweep is of; only `jobs` are known beforehand
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What became of a job before an interruption: its decision after those that came too late, none where it is still
+    to be made; `other` says how what decided it differed from what would now."""
+
+    rows: Sequence[Mapping[str, Any]] = ()
+    other: str = ""
 
 
 @dataclass
 class Sweep:
-    """One sweep in one campaign's ledger. `line` is where it began; `resumed` says that an earlier process did."""
+    """One sweep in one campaign's ledger. `line` is where it began; `resumed` says that an earlier process did.
+    `outdated` are its decisions that are made again."""
 
     id: str
     line: int
     resumed: bool
     ledger: Ledger
+    outdated: set[str] = field(default_factory=set)
     _taken: set[str] = field(default_factory=set)
 
-    def recall(self, command: str) -> list[dict[str, Any]]:
-        """What became of the next job with this command before the sweep was interrupted: the first decision since it
-        began that no job was given yet, after those that came too late. Empty where it is still to be made."""
+    def recall(self, job: Job) -> Recalled:
+        """What became of the next job with this command before the sweep was interrupted: its first decision that no
+        job was given yet and that this code on this machine would make. Another one stands only while its edit is in
+        the stack, where the edit cannot be measured again."""
         if not self.resumed:
-            return []
-        rows = [row for row in self.ledger.decision_rows() if row["line"] > self.line and row["command"] == command]
+            return Recalled()
+        mine = {body["decision_id"] for body in self.ledger.sweeps() if body["state"] == MADE and self._is_of(body)}
+        rows = [row for row in self.ledger.decision_rows() if row["id"] in mine and row["command"] == job.command]
         rows = [row for row in rows if row["id"] not in self._taken]
-        stands = [place for place, row in enumerate(rows, 1) if row["verdict"]["reason"] != verdicts.STALE]
-        found = rows[: stands[0]] if stands else []
-        self.take(found)
-        return found
+        stacked = {row["id"] for row in self.ledger.stack_rows()}
+        start, other = 0, ""
+        for stop, row in enumerate(rows, 1):
+            if row["verdict"]["reason"] == verdicts.STALE:
+                continue
+            found, start = rows[start:stop], stop
+            self.take(found)
+            other = self._differs(job, row["plan_id"])
+            if not other or row["id"] in stacked:
+                return Recalled(found, other)
+            self.outdated.update(one["id"] for one in found)
+        return Recalled((), other)
+
+    def _is_of(self, body: Mapping[str, Any]) -> bool:
+        return bool(body["sweep_id"] == self.id)
+
+    def _differs(self, job: Job, plan_id: str) -> str:
+        """How a plan differs from the one that this job would be now; empty where it does not."""
+        plan = self.ledger.plan(plan_id)
+        if plan.fingerprint != machine.fingerprint(job.device):
+            return "on another machine, or with another version of its software"
+        if plan.code != code_of(job, plan.control, plan.treatment) or plan.hypothesis.edit != job.hypothesis.edit:
+            return "by other code"
+        return ""
+
+    def made(self, decision_id: str) -> None:
+        """One of its jobs came to this decision; others may decide on the same job meanwhile."""
+        body = {"sweep_id": self.id, "state": MADE, "decision_id": decision_id}
+        self.ledger.append("sweep", f"{self.id}-{decision_id}", body)
 
     def take(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """These decisions are those of one job."""

@@ -144,7 +144,7 @@ def _matrix(axes: Axes, subjects: Sequence[str], terms: Sequence[Term]) -> None:
     product, vermilion less, grey neither or open."""
     from matplotlib.patches import Rectangle
 
-    pairs = {term.name: term for term in terms if ":" in term.name}
+    pairs = {name: term for term in terms if ":" in term.name for name in _named(term)}
     widest = max([math.log(1.02), *(abs(math.log(term.effect.ratio)) for term in pairs.values())])
     for (column, first), (row, second) in combinations(enumerate(subjects), 2):
         term = pairs.get(f"{first}:{second}") or pairs.get(f"{second}:{first}")
@@ -168,6 +168,11 @@ def _matrix(axes: Axes, subjects: Sequence[str], terms: Sequence[Term]) -> None:
     axes.tick_params(length=0)
     aliased = "; *: cannot be told from others, see terms.csv" if any(term.aliases for term in pairs.values()) else ""
     axes.set_title("pairwise interactions (above 1 is more than the product" + aliased + ")", fontsize=10)
+
+
+def _named(term: Term) -> list[str]:
+    """The pairs that a term stands for: in a fraction, several."""
+    return [term.name, *(alias.lstrip("-") for alias in term.aliases if alias.count(":") == 1)]
 
 
 def _bars(rates: Axes, memory: Axes, found: Found) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from campaign import units
-from campaign.interactions.words import stack_word
+from campaign.interactions.departure import product_of
+from campaign.interactions.words import headline_of, stack_word
 from campaign.reading import EMULATED, is_test, label, outcome, outcomes_text
-from campaign.records import FACTORIAL, HEADLINE, LEAVE_ONE_OUT, Contrast, Decision, Found, Plan, Study
+from campaign.records import FACTORIAL, HEADLINE, LEAVE_ONE_OUT, Contrast, Decision, Found, Plan, Study, to_json
 from campaign.stack import parts_line
 from campaign.tracking.decided import AS_DECIDED, Decided, Standing, standings
 from campaign.tracking.finding_note import numbers
@@ -68,7 +69,11 @@ def scoreboard(board: Board) -> str:
     if headline is None:
         parts = [f"## {board.campaign}: {counted}"]
     else:
-        parts = [f"## {board.campaign}: {headline.finding.sentence}", _measured(headline, names, accepted), counted]
+        parts = [
+            f"## {board.campaign}: {headline_of(to_json(headline.finding))}",
+            _measured(headline, names, accepted),
+            counted,
+        ]
     if accepted:
         parts += [*_stack_lines(board, accepted, headline), _table(accepted, board.standings, together=True)]
     parts += _findings(board)
@@ -103,7 +108,7 @@ def _stack_lines(board: Board, accepted: Sequence[Decision], headline: Found | N
             "measurement of the stack."
         ]
     d = board.studies[headline.study_id].threshold
-    word = stack_word(total, product, "marginal", d)
+    word = stack_word(total, product_of(one for one in effects if one), "marginal", d)
     added = 1 + sum(ratio - 1 for ratio in ratios)
     return ["Accepted stack, in order. " + parts_line(product, added, total.ratio, word, "marginal")]
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from campaign.cli.autopilot import seconds_of
+from campaign.cli import main
 from campaign.config import ideas
-from campaign.errors import BadInput, UnknownName
+from campaign.errors import BadInput, DoesNotFit, UnknownName
 from campaign.records import Edit
 from campaign.run.autopilot import (
     CEILINGS,
     TRIED,
     Idea,
     accepted_now,
-    arm_seconds,
-    idea_seconds,
     ordered,
-    revalidation_seconds,
-    spent_seconds,
     stopped,
     survey,
 )
@@ -62,7 +58,8 @@ def decided(ledger, record, idea: Idea, **more):
 
 
 def test_ideas_are_every_hypothesis_but_the_null_the_highest_ceiling_first(project):
-    null, found = ideas(project, [])
+    null, found, struck = ideas(project, [])
+    assert struck == {}
     assert null.hypothesis.name == "aa_null"
     everything = {path.stem for path in (project / "conf/hypothesis").glob("*.yaml")}
     assert {job.hypothesis.name for job in found} == everything - {"aa_null"}
@@ -108,19 +105,6 @@ def test_a_chosen_hypothesis_and_a_range_are_refused(project):
         ideas(project, ["hypothesis=prenorm_fusion"])
     with pytest.raises(BadInput, match="lists several values"):
         ideas(project, ["protocol.pairs=20,40"], ["prenorm_fusion"])
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("0.5h", 1800), ("600", 600)]
-)
-def test_a_budget_is_hours_minutes_and_seconds(text, seconds):
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "2 hours", "h", "2d", "-1h", "0"])
-def test_a_budget_that_is_no_time_is_refused(text):
-    with pytest.raises(BadInput, match="--budget"):
-        seconds_of(text)
 
 
 def test_ceiling_that_does_not_exceed_the_floor_is_struck_out_and_stops_the_campaign(few, ledger):
@@ -237,37 +221,37 @@ def test_idea_that_ended_without_a_decision_is_left_alone(few, ledger):
     assert names(looked_at(few("high", "middle"), ledger, left_alone={"high"}).untried) == ["middle"]
 
 
-@pytest.mark.parametrize(
-    ("edits", "arms"),
-    [
-        (0, 0),
-        (1, 2 * 6 + 2 * 12),  # one edit: head and root; then root against head
-        (3, 5 * 6 + 2 * 12),  # head, root, and three without one
-        (7, 10 * 6 + 2 * 12),  # eight besides head: two groups, head in both
-    ],
-)
-def test_revalidation_is_costed_by_its_arms(few, edits, arms):
-    protocol = few("high")[0].job.protocol
-    assert (protocol.confirm_rounds, protocol.looks[-1]) == (6, 12)
-    assert revalidation_seconds(protocol, edits, 2.0) == 2.0 * arms
-    assert revalidation_seconds(protocol, edits, None) == 0.0
-
-
-def test_what_rounds_and_tries_took_is_read_from_the_ledger(few, ledger):
-    assert (arm_seconds(ledger), idea_seconds(ledger.decision_rows()), spent_seconds(ledger, 0)) == (None, 0.0, 0.0)
-    (high,) = few("high")
-    first = decided(ledger, written.slower, high)
-    line = ledger.decision_rows()[0]["line"]
-    evidence = ledger.evidence(first.plan_id)
-    seconds = [one.wall_seconds for one in evidence.rounds]
-    assert len(seconds) == 4 and all(one == seconds[0] for one in seconds)
-    assert arm_seconds(ledger) == pytest.approx(seconds[0] / 2)
-    assert spent_seconds(ledger, 0) == pytest.approx(4 * seconds[0] + evidence.probe.wall_seconds)
-    assert spent_seconds(ledger, line) == 0.0
-    assert idea_seconds(ledger.decision_rows()) == pytest.approx(first.wall_seconds)
-
-
 def test_edit_of_a_hypothesis_file_that_changed_since_is_another_idea(few, ledger):
     (high,) = few("high")
     decided(ledger, too_small, high, edit=Edit(("workload.seed=7",)))
     assert names(looked_at([high], ledger).untried) == ["high"]
+
+
+@pytest.mark.parametrize("only", ["", ",", " , "])
+def test_only_that_names_nothing_is_refused_and_does_not_mean_everything(project, capsys, only):
+    assert main(["run", "--all", "--only", only]) == 2
+    assert "names no hypothesis" in capsys.readouterr().err
+
+
+def test_what_does_not_fit_the_workload_is_struck_out_and_the_rest_goes_on(project, add, add_hypothesis):
+    add("workload/lean.yaml", "_target_: models.workload.ReferenceWorkload\ndevice: cpu\nthreads: 1\nwork: 1\n")
+    add_hypothesis("less_work", "workload.work=0")
+    add("ideas/both.yaml", "- less_work\n- precision_tail\n")
+    _, found, struck = ideas(project, ["workload=lean"])
+    assert [job.hypothesis.name for job in found] == ["less_work"]
+    assert struck["precision_tail"].startswith("hypothesis precision_tail sets workload.precision, which this workload")
+    assert list(ideas(project, ["workload=lean"], ["both"])[2]) == ["precision_tail"]
+    with pytest.raises(DoesNotFit, match=r"workload\.precision"):
+        ideas(project, ["workload=lean"], ["less_work", "precision_tail"])
+    add("ideas/none.yaml", "- compile\n- precision_tail\n")
+    with pytest.raises(DoesNotFit, match="no hypothesis fits the workload"):
+        ideas(project, ["workload=lean"], ["none"])
+
+
+def test_a_set_that_conflicts_with_an_accepted_part_of_it_is_struck_out(project, ledger):
+    found = ordered(ideas(project, ["campaign.name=demo"], ["cached_quantized_weights", "quantized_once"])[1])
+    (part,) = [idea for idea in found if idea.name == "cached_quantized_weights"]
+    decided(ledger, written.faster, part)
+    seen = looked_at(found, ledger)
+    assert (seen.untried, seen.again) == ((), ())
+    assert seen.struck["quantized_once"] == "it conflicts with cached_quantized_weights, which is in the stack"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from campaign.config import load
-from campaign.errors import BadInput, UnknownName
+from campaign.errors import BadInput, DoesNotFit
 from campaign.records import Edit
 
 
@@ -63,10 +63,10 @@ def test_hypothesis_that_disagrees_with_itself_is_refused(project, add_hypothesi
 
 def test_edit_may_not_invent_a_key(project, add_hypothesis):
     add_hypothesis("x", "workload.ops.prenrm=cpu")
-    with pytest.raises(UnknownName) as caught:
+    with pytest.raises(DoesNotFit) as caught:
         load(project, ["hypothesis=x"])
-    assert caught.value.near == "workload.ops.prenorm"
-    assert "(x)" in caught.value.message
+    said = "hypothesis x sets workload.ops.prenrm, which this workload does not have"
+    assert caught.value.message == f"{said}; did you mean 'workload.ops.prenorm'?"
 
 
 @pytest.mark.parametrize(

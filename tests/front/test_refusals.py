@@ -190,6 +190,13 @@ def test_hypothesis_whose_name_cannot_name_a_ledger_entry_is_refused(project, ad
         load(project, ["hypothesis='two words'"])
 
 
+@pytest.mark.parametrize("name", ["root", "head", "control", "treatment", "solo", "base", "without_prenorm_fusion"])
+def test_hypothesis_named_as_an_arm_of_a_study_is_refused(project, add_hypothesis, name):
+    add_hypothesis(name, "workload.ops.prenorm=cpu")
+    with pytest.raises(BadInput, match=f"hypothesis '{name}': an arm has this name"):
+        load(project, [f"hypothesis={name}"])
+
+
 def test_search_path_that_is_not_there_is_refused(project):
     with pytest.raises(BadInput, match="/nowhere/at/all is not there"):
         jobs(project, ["hydra.searchpath=[file:///nowhere/at/all]"])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from campaign.cli.running import sweep
-from campaign.config import Job, jobs, load
-from campaign.errors import BadInput, LeaseHeld, TrackingFailed, UnknownName
-from campaign.run.sweep import AUTOPILOT, JOBS, begun
-from campaign.verdicts import stale
+from campaign.config import Job, fitting, jobs, load
+from campaign.errors import BadInput, DoesNotFit, LeaseHeld, TrackingFailed, UnknownName
 from tests.report import written
 
 
@@ -47,7 +44,7 @@ class Outcomes:
         self.outcomes = list(outcomes)
         self.started: list[str] = []
 
-    def __call__(self, job) -> int:
+    def __call__(self, job, made) -> int:
         self.started.append(job.hypothesis.name)
         outcome = self.outcomes[len(self.started) - 1]
         if isinstance(outcome, BaseException):
@@ -96,11 +93,12 @@ def test_sweep_ends_with_a_line_for_every_job_refused_and_not_started_ones_too(t
 
 
 def test_sweep_summary_shows_the_decisions_that_were_written_as_table_and_as_json(project, add, capsys):
-    made = {"aa_null": written.slower, "prenorm_fusion": written.faster}
+    writes = {"aa_null": written.slower, "prenorm_fusion": written.faster}
 
-    def measure(job) -> int:
+    def measure(job, note) -> int:
         with written.opened(job.root, job.campaign) as ledger:
-            made[job.hypothesis.name](ledger, job.hypothesis.name, command=job.command)
+            if decision := writes[job.hypothesis.name](ledger, job.hypothesis.name, command=job.command):
+                note(decision.id)
         return 0
 
     words = ["hypothesis=aa_null,prenorm_fusion", "campaign.name=demo", "workload.seed=3"]
@@ -110,121 +108,45 @@ def test_sweep_summary_shows_the_decisions_that_were_written_as_table_and_as_jso
     (line,) = [line for line in table.splitlines() if "prenorm_fusion workload.seed=3" in line]
     assert "accept (faster)" in line and "1.105x" in line and "1.100x held" in line and "emulated" in line
     assert "2 of 2 decided" in table
-    made |= {"aa_null": lambda *_, **__: None, "prenorm_fusion": lambda *_, **__: None}
+    writes |= {"aa_null": lambda *_, **__: None, "prenorm_fusion": lambda *_, **__: None}
     assert sweep(jobs(project, ["-m", "--json", *words]), measure) == 0
     said = json.loads(capsys.readouterr().out)
     # What the ledger had before is not this run's.
     assert [job["verdict"] for job in said["sweep"]] == ["no decision", "no decision"]
 
 
-@pytest.fixture
-def two(project, add):
-    """Two jobs of one campaign, and what writes a decision on one of them as its run would."""
-    found = jobs(project, ["-m", "hypothesis=prenorm_fusion,register_cap", "campaign.name=demo"])
-
-    def decide(ledger, job, **changes):
-        id = f"{job.hypothesis.name}-{len(ledger.decision_rows()) + 1}"
-        plan = written.plan(job.hypothesis.name, id=id, command=job.command, attempt=changes.pop("attempt", 1))
-        measured = written.evidence(plan, written.SLOWER)
-        if changes.pop("too_late", False):
-            return written.record(
-                ledger, measured, verdict=stale(written.decide(ledger, measured).verdict, plan, ["x"])
-            )
-        return written.record(ledger, measured)
-
-    return found, decide
-
-
-def test_sweep_that_did_not_end_is_gone_on_with_and_one_that_ended_is_done_again(two):
-    found, decide = two
-    first, second = found
-    with begun(JOBS, found, []) as entered:
-        assert (entered["demo"].resumed, entered["demo"].recall(first.command)) == (False, [])
-        decision = decide(entered["demo"].ledger, first)
-    with begun(JOBS, found, []) as entered:
-        sweep = entered["demo"]
-        assert sweep.resumed
-        assert [row["id"] for row in sweep.recall(first.command)] == [decision.id]
-        assert sweep.recall(first.command) == [], "each decision is one job's"
-        assert sweep.recall(second.command) == []
-        sweep.end()
-    with begun(JOBS, found, []) as entered:
-        assert (entered["demo"].resumed, entered["demo"].recall(first.command)) == (False, [])
-
-
-def test_sweep_of_other_jobs_or_of_another_kind_is_another_sweep(two):
-    found, _ = two
-    with begun(JOBS, found, []):
-        pass
-    for kind, jobs_, words in ((JOBS, found[:1], []), (AUTOPILOT, found[:1], ["--only=a"])):
-        with begun(kind, jobs_, words) as entered:
-            assert not entered["demo"].resumed
-    with begun(AUTOPILOT, found[:1], ["--only=b"]) as entered:
-        assert not entered["demo"].resumed
-    with begun(AUTOPILOT, found[:1], ["--only=b"]) as entered:
-        assert entered["demo"].resumed
-
-
-def test_sweep_that_a_live_process_works_on_is_not_taken_over(two):
-    found, decide = two
-    with begun(JOBS, found, []) as live:
-        decide(live["demo"].ledger, found[0])
-        with begun(JOBS, found, []) as entered:
-            assert entered["demo"].id != live["demo"].id
-            assert (entered["demo"].resumed, entered["demo"].recall(found[0].command)) == (False, [])
-
-
-def test_decision_that_came_too_late_is_measured_again_after_an_interruption(two):
-    found, decide = two
-    with begun(JOBS, found, []) as entered:
-        decide(entered["demo"].ledger, found[0], too_late=True)
-    with begun(JOBS, found, []) as entered:
-        assert entered["demo"].recall(found[0].command) == []
-        decide(entered["demo"].ledger, found[0])
-        rows = entered["demo"].recall(found[0].command)
-        assert [row["verdict"]["reason"] for row in rows] == ["stale", "slowdown"]
-
-
-def test_what_an_interrupted_sweep_had_decided_is_shown_and_not_run_again(two, capsys):
-    found, decide = two
-    with begun(JOBS, found, []) as entered:
-        decide(entered["demo"].ledger, found[0])
-    measure = Outcomes(0)
-    with begun(JOBS, found, []) as entered:
-        assert sweep(found, measure, entered) == 0
-    assert measure.started == ["register_cap"]
-    said = capsys.readouterr()
-    assert "2 of 2 decided, 1 of them before the interruption" in said.out
-    assert "reject (slowdown)" in next(line for line in said.out.splitlines() if "prenorm_fusion" in line)
-
-
-def test_false_accepts_are_expected_by_the_alpha_of_each_attempt_times_that_of_the_confirmation(two, capsys):
-    found, decide = two
-    found = [replace(job, json=True) for job in found]
-    attempts = iter((1, 2))
-
-    def measure(job) -> int:
-        with written.opened(job.root, job.campaign) as ledger:
-            decide(ledger, job, attempt=next(attempts))
-        return 0
-
-    assert sweep(found, measure) == 0
-    said = json.loads(capsys.readouterr().out)
-    protocol = found[0].protocol
-    assert (protocol.alpha, protocol.confirm_alpha) == (0.01, 0.025)
-    # .01 x .025, and half of that for the second attempt
-    assert said["false_accepts_expected"] == pytest.approx(0.000375)
-    assert (said["tests"], said["decided"]) == (2, 2)
-
-
 def test_first_looks_and_nulls_accept_nothing_and_are_no_tests(project, add, capsys):
     found = jobs(project, ["-m", "hypothesis=prenorm_fusion", "protocol=quick", "campaign.name=demo", "--json"])
 
-    def measure(job) -> int:
+    def measure(job, made) -> int:
         with written.opened(job.root, job.campaign) as ledger:
-            written.slower(ledger, job.hypothesis.name, command=job.command)
+            made(written.slower(ledger, job.hypothesis.name, command=job.command).id)
         return 0
 
     assert sweep(found, measure) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["tests"], said["false_accepts_expected"]) == (0, 0)
+
+
+LEAN = """_target_: models.workload.ReferenceWorkload
+device: cpu
+threads: 1
+work: 1
+"""
+
+
+def test_a_pattern_leaves_out_what_does_not_fit_the_workload_and_names_are_refused(
+    project, add, add_hypothesis, capsys
+):
+    add("workload/lean.yaml", LEAN)
+    add_hypothesis("less_work", "workload.work=0")
+    found, misfits = fitting(project, ["-m", "hypothesis=glob([*_work,p*])", "workload=lean"])
+    assert [job.hypothesis.name for job in found] == ["less_work"]
+    assert {"phase_split", "precision_tail", "prenorm_fusion"} == set(misfits)
+    why = misfits["precision_tail"].message
+    assert why.startswith("hypothesis precision_tail sets workload.precision, which this workload does not have")
+    assert "refers to workload.compiled, which this workload does not have" in misfits["prenorm_fusion"].message
+    with pytest.raises(DoesNotFit, match=r"sets workload\.precision"):
+        jobs(project, ["-m", "hypothesis=less_work,precision_tail", "workload=lean"])
+    with pytest.raises(DoesNotFit):
+        fitting(project, ["-m", "hypothesis=glob(p*)", "workload=lean"])

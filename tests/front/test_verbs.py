@@ -20,7 +20,7 @@ def decided(project, add):
     """A project with one accept and one reject in campaign `demo`."""
     with opened(project) as ledger:
         faster(ledger)
-        slower(ledger)
+        slower(ledger, stack=("prenorm_fusion",))
     return project
 
 
@@ -133,7 +133,8 @@ def test_ruling_against_an_edit_that_is_not_in_the_stack_moves_no_stack(decided,
         (["--accept", "register_cap"], "--accept and --why go together"),
         (["--reject", "register_cap", "--why", "  "], "--reject and --why go together"),
         (["--why", "x"], "--revert and --why go together"),
-        (["--accept", "a", "--reject", "b", "--why", "x"], "--accept and --reject are two decisions"),
+        (["--accept", "a", "--reject", "b", "--why", "x"], "--accept a and --reject b are 2 decisions"),
+        (["--revert", "a", "--revert", "b", "--why", "x"], "--revert a and --revert b are 2 decisions"),
     ],
 )
 def test_a_ruling_that_cannot_be_is_refused_and_nothing_is_written(decided, capsys, words, said):
@@ -150,7 +151,14 @@ def test_what_cannot_run_here_or_has_no_edit_is_not_ruled_in(project, add, capsy
         record(ledger, evidence(null, (0.01, -0.01, 0.01, -0.01)))
         missing = made.probe(status="unavailable", message="needs CUDA", remedy="a GPU")
         record(ledger, evidence(plan("triton"), probe=missing))
-    for name, said in (("aa_null", "has no edit"), ("triton", "could not run on this machine")):
+        died = made.probe(status="killed", message="SIGKILL")
+        record(ledger, evidence(plan("hungry"), probe=died))
+    refused = (
+        ("aa_null", "has no edit"),
+        ("triton", "could not run on this machine"),
+        ("hungry", "ended as killed, so hungry was never compared"),
+    )
+    for name, said in refused:
         assert main(["stack", "--campaign", "demo", "--accept", name, "--why", "x"]) == 2
         assert said in capsys.readouterr().err
 

@@ -14,9 +14,7 @@ from campaign import provenance
 from campaign.cli import main
 from campaign.errors import BadInput
 from campaign.ledger import open_ledger
-from campaign.report.replayed import Replayed, replayed_text
 from campaign.run.replay import _same_code
-from tests.tracking import campaigns, findings
 
 BASE = ["workload=tiny", "tracking=none"]
 # 50 ms of waiting against 10 ms, beside well under 1 ms of work.
@@ -268,31 +266,3 @@ def test_a_project_that_is_campaigns_own_repository_is_compared_with_the_campaig
     older = replace(plan, code=code, source={key: plan.source[key] for key in plan.source if key != "code_parts"})
     (notice,) = _same_code(repository, repository, older)
     assert "campaign itself has changed since" in notice
-
-
-@pytest.fixture(scope="module")
-def twice(tmp_path_factory):
-    """A made-up decision, recorded at 1.041x [1.022, 1.060], and its replay, measured at 1.062x [1.043, 1.082]."""
-    with campaigns.open_ledger(tmp_path_factory.mktemp("twice"), "demo", writable=True) as ledger:
-        decision = campaigns.prenorm(ledger)
-        return decision, findings.replay(ledger, decision)
-
-
-def test_both_ratios_another_machine_and_other_packages_are_said(twice):
-    said = Replayed(*twice, {"kernel": ("6.1", "6.8")}, {"torch": ("2.9.0", None)})
-    lines = replayed_text(said).splitlines()
-    assert "  recorded   1.041x [1.022, 1.060] of CPU time, 4 rounds (decision 1, accept, 2026-12-01)" in lines
-    assert "  again      1.062x [1.043, 1.082] of CPU time, 4 rounds" in lines
-    assert "  compared   the intervals overlap: the same ratio, as far as these rounds tell" in lines
-    assert "  machine    kernel 6.1 -> 6.8" in lines and "  packages   torch 2.9.0 -> none" in lines
-    assert "             another machine or day: a ratio may travel, seconds do not" in lines
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "word"),
-    [(1.0, 1.04, "faster"), (1.09, 1.1, "slower"), (1.0, 1.05, "the same"), (1.08, 1.1, "the same")],
-)
-def test_ratios_are_other_only_where_their_intervals_lie_apart(twice, low, high, word):
-    decision, found = twice
-    verdict = replace(decision.verdict, effect=replace(decision.verdict.effect, low=low, high=high))
-    assert Replayed(replace(decision, verdict=verdict), found).word == word

@@ -11,7 +11,7 @@ import pytest
 from campaign.cli import main
 from campaign.ledger import open_ledger
 from campaign.report.progress import Progress
-from campaign.run import measure, studies
+from campaign.run import conduct, measure, revalidate, studies
 from campaign.run.context import hypothesis_job, study_job
 from campaign.run.revalidate import changed_rows, retried
 from tests.harness.studied import findings, interrupt, kinds, near, standing, terms
@@ -56,9 +56,12 @@ def test_the_stack_is_left_out_edit_by_edit_and_ends_with_root_against_head(stac
 
 @pytest.fixture
 def worn(stacked):
-    """Words under which half_sleep no longer pays: root itself waits no longer. Worth it is only 1.3x, so that the
-    scatter of a busy machine does not matter."""
-    return ["workload.sleep=0.01", "protocol.min_effect=0.3", "--rounds", "3"]
+    """Words, and code since, under which half_sleep no longer pays: root itself waits no longer. Worth it is only
+    1.3x, so that the scatter of a busy machine does not matter."""
+    code = (stacked / "tiny.py").read_text()
+    assert '"sleep": sleep + nap' in code
+    (stacked / "tiny.py").write_text(code.replace('"sleep": sleep + nap', '"sleep": min(sleep, 0.01) + nap'))
+    return ["protocol.min_effect=0.3", "--rounds", "3"]
 
 
 def test_what_no_longer_pays_is_taken_out_when_asked_and_the_rest_is_measured_again(stacked, worn, capsys):
@@ -75,6 +78,105 @@ def test_what_no_longer_pays_is_taken_out_when_asked_and_the_rest_is_measured_ag
         (*_, stack) = ledger.store.entries({"stack"})
     assert entry.body["why"].startswith("no longer pays: adds ") and first.id in entry.body["why"]
     assert stack.body["head"] == ["half_nap"]
+
+
+def reverting(monkeypatch, *names):
+    """Before the first round of each study, a person takes the next of `names` out of the stack."""
+    real, left = measure.run_round, list(names)
+
+    def run_round(study, request):
+        if left and request.stage == "group-1" and request.index == 0:
+            assert main(["stack", "--revert", left.pop(0), "--why", "another process says so"]) == 0
+        return real(study, request)
+
+    monkeypatch.setattr(measure, "run_round", run_round)
+
+
+def test_a_leave_one_out_of_a_stack_that_moved_meanwhile_takes_nothing_out(stacked, worn, monkeypatch, capsys):
+    reverting(monkeypatch, "half_nap")
+    assert main(["revalidate", *worn, "--apply"]) == 0
+    said = capsys.readouterr().out
+    assert "declared on root+half_sleep+half_nap, and head is root+half_sleep" in said
+    first, again, *_ = findings(stacked)
+    assert "half_sleep" in first.finding.retire, "it would have been taken out by this one"
+    assert (first.stack, again.stack) == (("half_sleep", "half_nap"), ("half_sleep",))
+    with open_ledger(stacked, "default", writable=False) as ledger:
+        why = {entry.body["decision_id"]: entry.body["why"] for entry in ledger.store.entries({"revoked"})}
+        sleep = next(row["id"] for row in ledger.decision_rows() if row["hypothesis"] == "half_sleep")
+    assert again.id in why[sleep]
+
+
+def test_leave_one_out_and_headline_are_about_one_stack(stacked, monkeypatch, capsys):
+    real, done = measure.run_round, []
+
+    def run_round(study, request):
+        if study.id.startswith("headline") and not done:
+            done.append(main(["stack", "--revert", "half_nap", "--why", "another process says so"]))
+        return real(study, request)
+
+    monkeypatch.setattr(measure, "run_round", run_round)
+    assert main(["revalidate", "--rounds", "2"]) == 0
+    assert done == [0]
+    both, one = ("half_sleep", "half_nap"), ("half_sleep",)
+    assert [(found.finding.kind, found.stack) for found in findings(stacked)] == [
+        ("leave_one_out", both),
+        ("headline", both),
+        ("leave_one_out", one),
+        ("headline", one),
+    ]
+    assert "the stack moved since leave_one_out-" in capsys.readouterr().out
+
+
+def test_a_stack_that_moves_each_time_ends_without_a_finding_of_it(stacked, monkeypatch, capsys):
+    monkeypatch.setattr(revalidate, "MOST_STALE", 1)
+    reverting(monkeypatch, "half_nap")
+    assert main(["revalidate", "--rounds", "2"]) == 3
+    assert "the stack moved in each of 1 measurements" in capsys.readouterr().err
+    assert standing(stacked) == ["half_sleep"]
+    assert not list((stacked / "runs/default/claims").iterdir())
+
+
+def test_a_finding_of_a_verb_that_did_not_reach_its_end_is_taken_and_not_measured_again(stacked, monkeypatch, capsys):
+    real = measure.run_round
+
+    def until_the_headline(study, request):
+        if study.id.startswith("headline"):
+            raise KeyboardInterrupt
+        return real(study, request)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(measure, "run_round", until_the_headline)
+        assert main(["revalidate", "--rounds", "2"]) == 130
+    (first,) = findings(stacked)
+    claims = stacked / "runs/default/claims"
+    assert [one.name for one in claims.iterdir()] == [first.study_id], "as SIGKILL leaves it"
+    capsys.readouterr()
+    assert main(["revalidate", "--rounds", "2"]) == 0
+    assert f"{first.study_id} had its finding at" in capsys.readouterr().out
+    assert [found.finding.kind for found in findings(stacked)] == ["leave_one_out", "headline"]
+    assert not list(claims.iterdir())
+    with monkeypatch.context() as patched:
+        patched.setattr(measure, "run_round", interrupt)
+        assert main(["revalidate", "--rounds", "2"]) == 130, "what ended is measured anew"
+
+
+def test_a_finding_left_in_the_middle_of_another_stack_or_question_is_not_taken(stacked):
+    job = study_job(stacked, "default", [])
+    assert main(["revalidate", "--rounds", "2"]) == 0
+    (left_out, _) = findings(stacked)
+    claim = stacked / "runs/default/claims" / left_out.study_id
+    claim.touch()
+    with open_ledger(stacked, "default", writable=True) as ledger:
+        assert conduct._left_unsaid(ledger, studies.leave_one_out(job, ledger, 3)) is None
+        study = studies.leave_one_out(job, ledger, 2)
+        first, second = ledger.stack()
+        ledger.revoke(first.id, "for a test")
+        assert conduct._left_unsaid(ledger, study) is None
+        ledger.rule(first.id, "accept", "for a test")  # it is there again, and last
+        assert conduct._left_unsaid(ledger, study) is None
+        ledger.revoke(second.id, "for a test")
+        ledger.rule(second.id, "accept", "for a test")
+        assert conduct._left_unsaid(ledger, study) == left_out
 
 
 @pytest.mark.slow
@@ -146,10 +248,10 @@ def test_another_question_does_not_go_on_with_an_interrupted_one(stacked, monkey
         assert main(["revalidate", "--rounds", "3"]) == 130
     job = study_job(stacked, "default", ["protocol.pairs=6"])
     with open_ledger(stacked, "default", writable=True) as ledger:
-        assert studies._interrupted(ledger, studies.leave_one_out(job, ledger, 3)) is None
+        assert conduct._interrupted(ledger, studies.leave_one_out(job, ledger, 3)) is None
         same = study_job(stacked, "default", [])
-        assert studies._interrupted(ledger, studies.leave_one_out(same, ledger, 2)) is None
-        assert studies._interrupted(ledger, studies.leave_one_out(same, ledger, 3)) is not None
+        assert conduct._interrupted(ledger, studies.leave_one_out(same, ledger, 2)) is None
+        assert conduct._interrupted(ledger, studies.leave_one_out(same, ledger, 3)) is not None
 
 
 def test_an_edit_that_another_requires_is_not_left_out(stacked, monkeypatch):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+from dataclasses import replace
+
 import pytest
 
 from campaign.cli import main
 from campaign.errors import BadInput, UnknownName
 from campaign.ledger import open_ledger
-from campaign.run import measure, studies
+from campaign.run import conduct, measure, studies
 from campaign.run.context import study_job
+from campaign.run.declare import accepted_here
 from campaign.run.factorial import design, factorial, seconds_of
 from tests.harness.studied import WAITS, findings, interrupt, kinds, near, standing, terms
 
@@ -181,12 +185,85 @@ def test_words_given_with_a_study_win_over_those_recorded(stacked):
 
 def test_a_null_or_a_first_look_since_does_not_change_how_a_campaign_measures(stacked, monkeypatch):
     monkeypatch.setattr(measure, "run_round", interrupt)
-    place = ["workload=tiny", "tracking=none", "workload.sleep=0.03"]
+    place = [*WAITS, "protocol.pairs=6"]
     assert main([*place, "hypothesis=aa_null"]) == 130
     assert main([*place, "hypothesis=more_work", "protocol=quick"]) == 130
     assert kinds(stacked).count("registered") == 5
     job = study_job(stacked, "default", [])
-    assert (job.arm("root", "root", []).config["sleep"], job.protocol.name) == (0.04, "standard")
+    assert (job.protocol.pairs, job.protocol.name) == (4, "standard")
+
+
+@pytest.mark.parametrize(
+    "verb", [["hypothesis=more_work"], ["revalidate"], ["interactions", "half_sleep", "more_work", "--yes"]]
+)
+def test_edits_of_one_root_are_not_stacked_on_another(stacked, capsys, verb):
+    lines = kinds(stacked)
+    words = [*verb, *(WAITS if verb[0].startswith("hyp") else []), "workload.nap=0.2", "workload.sleep=0.05"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert (
+        "workload.nap is 0.2 here and 0.04, workload.sleep is 0.05 here and 0.04 where half_sleep was accepted" in said
+    )
+    assert "workload.nap=0.04 workload.sleep=0.04" in said and "campaign.name=OTHER" in said
+    assert kinds(stacked) == lines, "nothing was declared"
+
+
+def test_a_knob_that_the_workload_gained_is_no_other_root(stacked):
+    code, file = stacked / "tiny.py", stacked / "conf/workload/tiny.yaml"
+    code.write_text(code.read_text().replace("tensors=False,", "tensors=False,\n        knob=0,"))
+    file.write_text(file.read_text().replace("  tensors: false\n", "  tensors: false\n  knob: 0\n"))
+    with open_ledger(stacked, "default", writable=False) as ledger:
+        job = study_job(stacked, "default", [])
+        assert job.arm("root", "root", []).config["knob"] == 0
+        assert [one.name for one in accepted_here(job, ledger)] == ["half_sleep", "half_nap"]
+
+
+def test_the_root_of_two_arms_on_a_stack_is_that_of_the_edit_beneath(stacked):
+    with open_ledger(stacked, "default", writable=True) as ledger:
+        beneath = ledger.stack()[0]
+        ledger.revoke(beneath.id, "for a test")
+        assert [one.name for one in accepted_here(study_job(stacked, "default", []), ledger)] == ["half_nap"]
+        with pytest.raises(BadInput, match=r"workload\.nap is 0\.2 here and 0\.04 where half_nap was accepted"):
+            accepted_here(study_job(stacked, "default", ["workload.nap=0.2"]), ledger)
+
+
+def test_a_plan_on_a_stack_that_moved_before_its_own_line_is_composed_again(stacked, monkeypatch):
+    declare = importlib.import_module("campaign.run.declare")  # whose name in the package is its function
+    real, moved = declare.compose_arms, []
+
+    def then_a_person_reverts(job, ledger):
+        arms = real(job, ledger)
+        if not moved:
+            moved.append(main(["stack", "--revert", "half_nap", "--why", "another process says so"]))
+        return arms
+
+    monkeypatch.setattr(declare, "compose_arms", then_a_person_reverts)
+    assert main([*WAITS, "hypothesis=more_work", "protocol.arms=2", "protocol.looks=[2]"]) == 0
+    with open_ledger(stacked, "default", writable=False) as ledger:
+        plan, decision = ledger.plans()[-1], ledger.decisions()[-1]
+        assert kinds(stacked).count("registered") == 4, "the stale plan was never declared"
+    assert moved == [0] and plan.stack == ("half_sleep",)
+    assert decision.verdict.reason != "stale"
+
+
+def test_two_edits_of_one_key_are_not_combined_and_the_remedy_is_to_name_one(study_project, capsys):
+    assert main(["interactions", "half_sleep", "no_sleep", "--yes", *WAITS]) == 2
+    assert "name only one of the two" in capsys.readouterr().err
+    assert not (study_project / "runs/default").exists()
+
+
+def test_a_refused_run_leaves_no_folder(study_project):
+    assert main([*WAITS, "hypothesis=leaning", "campaign.name=fresh"]) == 2
+    assert not (study_project / "runs/fresh").exists()
+
+
+@pytest.mark.parametrize("sentence", ["no finding: too few of the arms ran", ""])
+def test_a_finding_that_says_there_is_none_is_no_finding(stacked, sentence):
+    assert main(["interactions", "half_sleep", "half_nap", "--rounds", "2", "--yes"]) == 0
+    (found,) = findings(stacked)
+    assert conduct.says_something(found)
+    told = replace(found, finding=replace(found.finding, sentence=sentence or found.finding.sentence))
+    assert conduct.says_something(told) is (sentence == "")
 
 
 def test_a_study_elsewhere_or_of_a_campaign_that_is_not_there_or_named_twice_is_refused(stacked, capsys):

@@ -188,10 +188,15 @@ def test_six_edits_have_pairs_that_share_a_column_and_say_which() -> None:
     terms = {term.name: term for term in finding.terms}
     of_pairs = {name: {alias for alias in term.aliases if alias.count(":") == 1} for name, term in terms.items()}
     assert of_pairs["A:B"] == {"C:E"} and of_pairs["A:E"] == {"B:C", "D:F"} and of_pairs["B:F"] == {"C:D"}
+    # fifteen pairs in seven columns: each column is one number, named once
+    assert [name for name in terms if ":" in name] == ["A:B", "A:C", "A:D", "A:E", "A:F", "B:D", "B:F"]
     assert {"B:C:E", "D:E:F"} == {alias for alias in terms["A"].aliases}
     assert math.log(terms["A:B"].effect.ratio) == pytest.approx(0.08)  # the sum of the two
     (said,) = [said for said in finding.warnings if said.startswith("attribution approximate")]
-    assert "cannot be told from C:E" in said and "campaign interactions A B" in said
+    assert "cannot be told from C:E" in said and said.endswith(
+        "measure the suspects alone: campaign interactions A B C E"
+    )
+    assert "strongest interaction A:B 1.083x [1.081, 1.085] (or C:E): synergy" in finding.sentence
 
 
 def test_more_than_pairs_make_the_attribution_approximate_and_it_still_sums() -> None:

@@ -6,12 +6,14 @@ import math
 import subprocess
 import sys
 
+import numpy
 import pytest
 from scipy import stats
 
 from campaign.interactions import stack_word, word
 from campaign.interactions.contrasts import byte_change, contrast, rounds_to_resolve
-from campaign.interactions.words import departure_word, effect_word, interaction_word
+from campaign.interactions.departure import between, product_of, t975
+from campaign.interactions.words import compared_word, departure_word, effect_word, interaction_word
 from campaign.records import Contrast
 
 D = 0.03
@@ -139,6 +141,54 @@ def test_the_interval_of_the_measured_whole_counts() -> None:
     assert stack_word(of(1.10, 1.00, 1.21), 1.15, "marginal", D) == "unresolved"
     assert stack_word(of(1.10, 1.09, 1.11), 1.10, "marginal", D) == "consistent"
     assert stack_word(of(1.10, 1.00, 1.21), 1.05, "isolated", D) == "unresolved"
+
+
+def test_parts_of_few_rounds_are_not_taken_as_exact() -> None:
+    # Two parts of 1.10 [1.00, 1.21] over 4 rounds: se of each log = (.1906 / 2) / 3.1824 = .02995, of both .04235 with
+    # 6 degrees of freedom; half = 2.4469 x .0424 = .104, above log(1.30 / 1.21) = .0717.
+    wide, tight = of(1.10, 1.00, 1.21), of(1.10, 1.095, 1.105)
+    total = of(1.30, 1.28, 1.32)
+    assert stack_word(total, product_of([wide, wide]), "isolated", D) == "unresolved"
+    assert stack_word(total, product_of([tight, tight]), "isolated", D) == "synergy"
+    # half = 2.4469 x sqrt(2) x .01715 = .0594, above log(1.21 / 1.15) = .0509
+    some = of(1.10, 1.04, 1.16)
+    assert stack_word(of(1.15, 1.145, 1.155), product_of([some, some]), "marginal", D) == "unresolved"
+    assert stack_word(of(1.15, 1.145, 1.155), product_of([tight, tight]), "marginal", D) == "optimistic"
+
+
+def test_the_interval_of_a_ratio_of_ratios_is_welchs() -> None:
+    rng = numpy.random.default_rng(3)
+    one, other = rng.normal(0.10, 0.04, 12), rng.normal(0.04, 0.05, 12)
+    apart = between(contrast(one), contrast(other))
+    reference = stats.ttest_ind(one, other, equal_var=False)
+    half = stats.t.ppf(0.975, reference.df) * (one.mean() - other.mean()) / reference.statistic
+    assert apart.rounds - 1 == pytest.approx(reference.df)
+    mean = one.mean() - other.mean()
+    assert (math.log(apart.low), math.log(apart.high)) == pytest.approx((mean - half, mean + half), abs=1e-5)
+
+
+def test_the_quantile_is_students() -> None:
+    for degrees in (1, 2, 3, 7, 12, 13, 20, 60, 1000):
+        assert t975(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=2e-5)
+    for degrees in (2.3, 5.5, 9.9, 12.5):
+        assert 0 < t975(degrees) / stats.t.ppf(0.975, degrees) - 1 < 0.02
+    assert t975(math.inf) == pytest.approx(1.959964)
+
+
+@pytest.mark.parametrize(
+    "again, before, expected",
+    [
+        # intervals that overlap say nothing by themselves: half = 2.4469 x sqrt(2) x .02995 = .104
+        ((1.15, 1.05, 1.26), (1.10, 1.00, 1.21), "cannot tell"),
+        ((1.101, 1.098, 1.104), (1.10, 1.097, 1.103), "the same"),
+        ((1.20, 1.19, 1.21), (1.10, 1.09, 1.11), "faster"),
+        ((1.05, 1.045, 1.055), (1.10, 1.095, 1.105), "slower"),
+        # apart beyond doubt, and by less than d = 3 %: the same within it
+        ((1.11, 1.109, 1.111), (1.10, 1.099, 1.101), "the same"),
+    ],
+)
+def test_a_ratio_measured_again_is_the_same_only_where_that_is_shown(again, before, expected) -> None:
+    assert compared_word(of(*again), of(*before), D) == expected
 
 
 def test_a_departure_is_read_like_an_interaction() -> None:

@@ -189,7 +189,9 @@ def test_numbers_may_differ_in_their_last_bit(ledger):
 def test_the_words_of_a_verdict_may_change_between_versions(ledger):
     decision = written.faster(ledger)
     verdict = made.replace(decision.verdict, sentence="In other words.", remedy="", warnings=("another",))
-    assert not list(differences(made.replace(decision, verdict=verdict), ledger.evidence(decision.plan_id)))
+    changed, evidence = made.replace(decision, verdict=verdict), ledger.evidence(decision.plan_id)
+    assert not list(differences(changed, evidence, same_words=False))
+    assert [one[0] for one in differences(changed, evidence)] == ["verdict.sentence"]
 
 
 def test_a_decision_on_too_few_rounds_is_refused(ledger):

@@ -6,10 +6,13 @@ import json
 
 import pytest
 
-from campaign import verdicts
+from campaign import __version__, verdicts
 from campaign.errors import LedgerDamaged
-from campaign.records import to_json
+from campaign.records import RULES, to_json
 from campaign.report.check import check
+from campaign.report.markdown import page
+from campaign.report.reported import gather
+from campaign.report.stack import stack_json, stack_text
 from tests.reasoning import made
 from tests.report import together, written
 from tests.report.test_check import ledger, lines, number, rewritten
@@ -66,15 +69,45 @@ def test_an_edited_finding_is_named_with_both_values(ledger, path, value):
     assert caught.value.line == number(ledger, "finding")
 
 
-def test_words_of_a_finding_may_change_between_versions(ledger):
-    together.two_edits(ledger)
-    together.headline(ledger)
+def told_otherwise(sentence, created_by=__version__, kind="finding", rules=RULES):
+    """A change of the newest finding's or decision's sentence, in a ledger that this version began, or another did."""
 
     def change(line):
-        if line["kind"] == "finding":
-            line["body"]["finding"] |= {"sentence": "In other words.", "warnings": ["another"]}
+        if line["kind"] == kind:
+            line["body"]["finding" if kind == "finding" else "verdict"] |= {"sentence": sentence, "warnings": ["more"]}
+        if line["kind"] == "campaign":
+            line["body"]["created_by"] = created_by
+        if line["kind"] in ("registered", "study"):
+            line["body"]["rules"] = rules
 
-    assert check(rewritten(ledger, change)).findings == 1
+    return change
+
+
+@pytest.mark.parametrize("older", [{"created_by": "0.0.9"}, {"rules": RULES + 1}])
+def test_words_of_a_finding_may_change_between_versions_and_its_numbers_not(ledger, older):
+    together.two_edits(ledger)
+    together.headline(ledger)
+    assert check(rewritten(ledger, told_otherwise("In other words 1.162x.", **older))).findings == 1
+    with pytest.raises(LedgerDamaged, match=r"finding.sentence is recorded as 'In other words 9.990x.'"):
+        check(rewritten(ledger, told_otherwise("In other words 9.990x.", **older)))
+
+
+@pytest.mark.parametrize("kind, field", [("finding", "finding"), ("decision", "verdict")])
+def test_a_sentence_that_this_version_wrote_is_checked_to_the_letter(ledger, kind, field):
+    together.two_edits(ledger)
+    together.headline(ledger)
+    with pytest.raises(LedgerDamaged, match=rf"{field}.sentence is recorded as 'In other words.'"):
+        check(rewritten(ledger, told_otherwise("In other words.", kind=kind)))
+
+
+def test_an_edited_headline_is_shown_from_its_numbers_everywhere(ledger):
+    together.two_edits(ledger)
+    together.headline(ledger)
+    wrong = "100 -> 999 tokens/s, 9.990x [9.1, 9.9], 8 matched blocks"
+    edited = rewritten(ledger, told_otherwise(wrong))
+    reports = gather(edited)
+    for text in (stack_text(edited), stack_json(edited), page(reports)):
+        assert "9.990x" not in text and "116 tokens/s, 1.162x [1.141, 1.183]" in text.replace("&gt;", ">")
 
 
 def test_an_altered_sample_of_a_study_is_found(ledger):

@@ -72,8 +72,8 @@ def test_a_factorial_names_interactions_shares_and_what_a_fraction_cannot_tell_a
     terms = (Term("a", SLOW, "faster"), Term("a:b", FAST, "synergy", aliases=("c:d",)))
     finding = replace(FINDING, kind="factorial", terms=terms, shares=(Term("a", SLOW), Term("b", FAST)))
     text = finding_text(replace(FOUND, finding=finding))
-    assert "  edit    ratio  95 % interval   word     same as" in text
-    assert "  a x b  1.250x  [1.200, 1.300]  synergy  c:d" in text
+    assert "  edit               ratio  95 % interval   word" in text
+    assert "  a x b (or c x d)  1.250x  [1.200, 1.300]  synergy" in text
     assert "  edit   share  95 % interval" in text
     assert "each measured alone on root" in text
 

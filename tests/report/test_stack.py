@@ -19,9 +19,11 @@ def ledger(tmp_path):
 
 def row(name, ratio, below=(), **changes):
     return {
-        "hypothesis": name, "ratio": ratio, "ratio_low": ratio - 0.01, "ratio_high": ratio + 0.01, "clock": "wall",
-        "memory_change_bytes": 0, "stack": list(below), "sequence": 1, "decided_at": "2026-12-01T12:34:56Z",
+        "hypothesis": name, "ratio": ratio, "ratio_low": ratio - 0.01, "ratio_high": ratio + 0.01, "ratio_rounds": 8,
+        "clock": "wall", "memory_change_bytes": 0, "stack": list(below), "sequence": 1,
+        "decided_at": "2026-12-01T12:34:56Z",
         "verdict": "accept", "revoked": False, "workload": "tiny", "device": "cpu", "isolated_ratio": None,
+        "isolated_low": None, "isolated_high": None, "isolated_rounds": None,
     } | changes  # fmt: skip
 
 
@@ -140,6 +142,11 @@ def test_ratios_of_different_clocks_and_places_are_called_out():
     )
     assert "different clocks" in text
     assert "large on cuda, tiny on cpu" in text
+
+
+def test_an_edit_that_was_ruled_in_untimed_has_no_clock_to_differ():
+    text = " ".join(whole.lines([row("a", 1.1), row("b", 1.0, ("a",)) | {"ratio": None, "clock": None}], []))
+    assert "different clocks" not in text
 
 
 def test_an_edit_without_a_ratio_leaves_no_product_and_is_named():
