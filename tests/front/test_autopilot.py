@@ -35,7 +35,7 @@ def few(project, add_hypothesis):
 
 
 @pytest.fixture
-def ledger(project):
+def ledger(project, add):
     with written.opened(project) as ledger:
         yield ledger
 

@@ -24,6 +24,7 @@ def few(project):
     return ["run", "--all", "--only", "few", *PLACE]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_campaign_by_itself_ends_with_its_stack_its_headline_and_its_page(project, few, capsys):
     assert main([*few, *BASE]) == 4  # broken has no decision
@@ -55,6 +56,7 @@ def test_a_campaign_by_itself_ends_with_its_stack_its_headline_and_its_page(proj
     assert last["autopilot"]["headline"].endswith("matched blocks")
 
 
+@pytest.mark.slow
 def test_a_budget_ends_it_in_time_and_says_what_was_left_out(project, few, capsys):
     assert main([*few, *BASE, "--budget", "1s"]) == 0
     assert [one.hypothesis for one in decisions(project)] == ["aa_null"]

@@ -75,6 +75,7 @@ def test_an_edit_on_a_stack_is_measured_alone_and_together_in_the_same_rounds(st
     assert main(["ledger", "--check"]) == 0
 
 
+@pytest.mark.slow
 def test_two_arms_are_timed_where_the_protocol_says_so_and_the_plan_says_why(stacked):
     assert main([*WAITS, "hypothesis=half_nap", "protocol.arms=2"]) == 0
     decision = decisions(stacked)[-1]

@@ -19,6 +19,7 @@ WORDS = ["workload=tiny", "tracking=none", "hypothesis=half_nap", "workload.nap=
 LIMIT_BYTES = 14_000  # more than what is declared and probed takes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [2, 40], ids=["at a line of the ledger", "at a block"])
 def test_a_run_that_the_disk_refuses_ends_loudly_and_the_same_command_goes_on(project, capsys, pairs):
     command = [*WORDS, f"protocol.pairs={pairs}"]

@@ -28,19 +28,20 @@ def kinds(project, campaign="default"):
 
 def test_a_planted_gain_is_screened_confirmed_accepted_and_joins_the_stack(project, capsys):
     edit = "hypothesis.edit.overrides=['workload.sleep=0.01']"
-    assert main([*BASE, "hypothesis=no_sleep", "workload.sleep=0.05", edit]) == 0
+    more = ["protocol.looks=[3]", "protocol.confirm_rounds=3"]  # two rounds would say too little on a busy machine
+    assert main([*BASE, "hypothesis=no_sleep", "workload.sleep=0.05", edit, *more]) == 0
     (decision,) = decisions(project)
-    # 2 rounds to screen, 2 to confirm, and 2 more because so large a gain is suspect
-    assert (decision.verdict.verdict, decision.verdict.valid_rounds) == ("accept", 6)
+    # 3 rounds to screen, 3 to confirm, and 3 more because so large a gain is suspect
+    assert (decision.verdict.verdict, decision.verdict.valid_rounds) == ("accept", 9)
     assert "above 1.500x" in decision.verdict.suspect
-    assert decision.verdict.effect.rounds == 2
-    assert decision.verdict.screening.rounds == 2
+    assert decision.verdict.effect.rounds == 3
+    assert decision.verdict.screening.rounds == 3
     # 50 ms of waiting against 10 ms, beside well under 1 ms of work
     assert 3 < decision.verdict.effect.ratio < 6
     written = kinds(project)
     assert written[:3] == ["campaign", "registered", "probe"]
     assert written[-2:] == ["decision", "stack"]
-    assert (written.count("trial"), written.count("blocks")) == (12, 6)
+    assert (written.count("trial"), written.count("blocks")) == (18, 9)
     with open_ledger(project, "default", writable=False) as ledger:
         assert [one.hypothesis for one in ledger.stack()] == ["no_sleep"]
     capsys.readouterr()

@@ -118,6 +118,7 @@ def test_a_decision_is_measured_again_from_its_own_commit_and_patch(repository, 
         assert ledger.unfinished_studies() == []
 
 
+@pytest.mark.slow
 def test_a_project_below_the_top_of_its_repository_is_replayed(project, git, capsys):
     top = project.parent / "top"
     top.mkdir()
@@ -135,6 +136,7 @@ def test_a_project_below_the_top_of_its_repository_is_replayed(project, git, cap
     assert said["again"]["ratio"] < 0.5  # 60 ms of waiting were added to well under 1 ms
 
 
+@pytest.mark.slow
 def test_a_decision_without_a_ratio_is_replayed_beside_nothing(repository, capsys):
     decide("hypothesis=no_sleep", "hypothesis.edit.overrides=['workload.scale=1.5']")
     with ledger_of(repository) as ledger:

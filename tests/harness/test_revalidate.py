@@ -64,6 +64,7 @@ def worn(stacked):
     return ["protocol.min_effect=0.3", "--rounds", "3"]
 
 
+@pytest.mark.slow
 def test_what_no_longer_pays_is_taken_out_when_asked_and_the_rest_is_measured_again(stacked, worn, capsys):
     assert main(["revalidate", *worn, "--apply"]) == 0
     assert "taken out, since they no longer pay: half_sleep" in capsys.readouterr().out
@@ -221,6 +222,7 @@ def test_an_empty_stack_is_said_and_measures_nothing(study_project, capsys):
     assert not (study_project / "runs" / "default" / "ledger.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_goes_on_from_its_finished_rounds(stacked, monkeypatch, capsys):
     real, begun = measure.run_round, []
 
@@ -242,6 +244,7 @@ def test_an_interrupted_study_goes_on_from_its_finished_rounds(stacked, monkeypa
     assert [found.sequence for found in findings(stacked)] == [1, 2]
 
 
+@pytest.mark.slow
 def test_another_question_does_not_go_on_with_an_interrupted_one(stacked, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(measure, "run_round", interrupt)

@@ -53,6 +53,7 @@ def test_a_set_whose_run_was_killed_before_it_was_taken_apart_is_taken_apart_lat
     assert main([*WAITS, "hypothesis=both"]) == 2
 
 
+@pytest.mark.slow
 def test_edits_are_combined_on_root_and_their_shares_multiply_to_the_whole(study_project, capsys):
     assert main(["interactions", "half_sleep", "half_nap", *WAITS, "--rounds", "3", "--yes"]) == 0
     said = capsys.readouterr()
@@ -183,6 +184,7 @@ def test_words_given_with_a_study_win_over_those_recorded(stacked):
     assert job.protocol.pairs != 4, "another protocol comes without the words for the one before"
 
 
+@pytest.mark.slow
 def test_a_null_or_a_first_look_since_does_not_change_how_a_campaign_measures(stacked, monkeypatch):
     monkeypatch.setattr(measure, "run_round", interrupt)
     place = [*WAITS, "protocol.pairs=6"]

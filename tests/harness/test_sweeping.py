@@ -27,6 +27,7 @@ def add_hypothesis(project):
     return write
 
 
+@pytest.mark.slow
 def test_an_accepted_edit_joins_the_stack_for_the_next_job(project, capsys):
     words = ["workload.sleep=0.06", "workload.nap=0.02", *MORE]
     assert main(["-m", *BASE, "hypothesis=half_sleep,half_nap", *words]) == 0

@@ -42,6 +42,7 @@ def holds(found: Contrast, log: float) -> bool:
     return math.log(found.low) <= log <= math.log(found.high)
 
 
+@pytest.mark.slow
 def test_the_intervals_of_four_arms_hold_the_planted_values_as_often_as_they_say() -> None:
     machine = bench(0.10, -0.05, seed=11)
     held = dict.fromkeys(("marginal", "isolated", "cumulative", "interaction"), 0)
@@ -57,6 +58,7 @@ def test_the_intervals_of_four_arms_hold_the_planted_values_as_often_as_they_say
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "enabled", "redundancy", "synergy"])
 def test_the_word_of_a_large_interaction_is_right(kind: str) -> None:
     alone, together = PLANTED[kind]
@@ -68,6 +70,7 @@ def test_the_word_of_a_large_interaction_is_right(kind: str) -> None:
     assert right >= 90
 
 
+@pytest.mark.slow
 def test_shapley_shares_hold_the_planted_ones_as_often_as_they_say() -> None:
     machine = bench(0.10, -0.05, seed=13)
     members, _ = design(("a", "b"))
