@@ -10,7 +10,17 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FLOORS = {
     "words": {"records", "units", "errors", "discovery", "reading"},
-    "reasoning": {"design", "effects", "interactions", "occupancy", "stability", "stack", "verdicts"},
+    "reasoning": {
+        "design",
+        "diagnosis",
+        "effects",
+        "interactions",
+        "occupancy",
+        "stability",
+        "stack",
+        "traces",
+        "verdicts",
+    },
     "edges": {
         "config",
         "executor",
@@ -32,7 +42,10 @@ ORDER = ("words", "reasoning", "edges", "front")
 # Which modules, or single files where a package of them would be too wide, may import an outside package; everything
 # else gets the standard library alone.
 OUTSIDE = {
-    "numpy": {"effects", "interactions", "stability", "verdicts", "design", "parity", "probe"},
+    "numpy": {"effects", "interactions", "stability", "verdicts", "design", "parity", "probe", "diagnosis", "traces"},
+    "msgspec": {"traces"},
+    "isal": {"traces"},
+    "ncu_report": {"traces"},
     "scipy": {"effects", "interactions", "stability", "verdicts", "design"},
     "pyDOE3": {"interactions"},
     "pandas": {"report"},
@@ -46,7 +59,7 @@ OUTSIDE = {
     "git": {"provenance"},
     "click": {"cli"},
     "rich": {"report", "cli"},
-    "yaml": {"config", "tracking"},
+    "yaml": {"config", "diagnosis", "tracking"},
 }
 # The one edge that another may lean on: the executor's worker is made of the modules that touch torch, and the
 # executor shares timing's pure rules; static asks a worker through it; tracking reads the ledger that it mirrors.
