@@ -130,7 +130,7 @@ class KernelShare:
 @dataclass(frozen=True)
 class FamilyShare:
     """`charged_ns` charges each busy instant once, an instant shared by several families in equal parts, so that the
-    families add up to the busy time. `alone_ns` is the time in which only this family ran: what removing it can give."""
+    families add up to the busy time. `alone_ns` is the time in which only this family ran: what its removal can give."""
 
     family: str
     title: str
@@ -221,7 +221,7 @@ class Copies:
 @dataclass(frozen=True)
 class KernelFinding:
     """What the counters of one kernel say. `rule` is the rule that spoke, `verdict` its words, `numbers` what it went
-    by, each a short text with its figure; `missing` counters that would have been needed. `recomputed_occupancy_percent`
+    by, each a short text with its figure; `missing` counters that it would have needed. `recomputed_occupancy_percent`
     is from registers, block, shared memory and architecture. `ceiling` is Amdahl's from the trace, None without one."""
 
     name: str

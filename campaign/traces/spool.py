@@ -69,7 +69,7 @@ class Spool:
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="campaign-trace-")  # noqa: SIM115 (lives as long as the spool)
+            self._file = tempfile.TemporaryFile(prefix="campaign-trace-")
         rows = self._sorted()
         self._file.seek(0, 2)
         self._file.write(rows.tobytes())
