@@ -130,7 +130,7 @@ class KernelShare:
 @dataclass(frozen=True)
 class FamilyShare:
     """`charged_ns` charges each busy instant once, an instant shared by several families in equal parts, so that the
-    families add up to the busy time. `alone_ns` is the time in which only this family ran: what its removal can give."""
+    families add up to the busy time. `alone_ns` is the time in which only this family ran: its most to win."""
 
     family: str
     title: str

@@ -111,7 +111,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a kernel was launched, the first time that its name was seen. Numbers that the file does not have are None."""
+    """How a kernel was launched, the first time that its name was seen. What the file does not have is None."""
 
     registers: int | None = None
     threads: int | None = None
