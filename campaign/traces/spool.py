@@ -61,9 +61,7 @@ class Spool:
         if not self._blocks:
             return np.empty(0, self.dtype)
         rows = self._blocks[0] if len(self._blocks) == 1 else np.concatenate(self._blocks)
-        starts = rows["start"]
-        if (starts[1:] < starts[:-1]).any():
-            rows = rows[np.argsort(starts, kind="stable")]
+        rows = _in_order(rows)
         self._blocks = [rows]
         return rows
 
@@ -96,15 +94,21 @@ class Spool:
                     places[run] += len(held[run])
             unfinished = [run for run, end in enumerate(ends) if places[run] < end]
             if not unfinished:
-                last = np.concatenate(held)
+                last = np.concatenate([rows for rows in held if len(rows)] or held[:1])
                 if len(last):
-                    yield last[np.argsort(last["start"], kind="stable")]
+                    yield _in_order(last)
                 return
             cutoff = min(held[run]["start"][-1] for run in unfinished)
             taken = []
             for run, rows in enumerate(held):
                 count = int(np.searchsorted(rows["start"], cutoff, side="right"))
-                taken.append(rows[:count])
+                if count:
+                    taken.append(rows[:count])
                 held[run] = rows[count:]
-            rows = np.concatenate(taken)
-            yield rows[np.argsort(rows["start"], kind="stable")]
+            yield _in_order(np.concatenate(taken))
+
+
+def _in_order(rows: np.ndarray) -> np.ndarray:
+    """The rows by start, as they are where they stand so already."""
+    starts = rows["start"]
+    return rows[np.argsort(starts, kind="stable")] if (starts[1:] < starts[:-1]).any() else rows

@@ -147,6 +147,8 @@ class Timeline:
     shapes: dict[int, Shape] = field(default_factory=dict)  # by name id, kernels only
     metrics: tuple[Metric, ...] = ()
     notices: tuple[Notice, ...] = ()
+    # The correlations of graph launches, sorted: events that carry one were launched by a graph.
+    graph_launches: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     def close(self) -> None:
         """Give back the disk space of what did not fit in memory."""
