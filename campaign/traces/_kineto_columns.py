@@ -261,7 +261,7 @@ def _shape(args: Arguments) -> Shape:
 
 def _product(raw: Any) -> int | None:
     try:
-        numbers = msgspec.json.decode(raw, type=list[int]) if raw is not None else []
+        numbers = msgspec.json.decode(raw, type=list[int]) if raw else []
     except (ValueError, TypeError):
         return None
     return math.prod(numbers) if numbers else None

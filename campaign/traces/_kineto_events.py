@@ -36,6 +36,9 @@ CATEGORIES = {
 }
 
 
+NO_RAW = msgspec.Raw(b"")
+
+
 class Arguments(msgspec.Struct, gc=False):
     device: Value = None
     stream: Value = None
@@ -44,8 +47,13 @@ class Arguments(msgspec.Struct, gc=False):
     node: Value = msgspec.field(default=None, name="graph node id")
     registers: Value = msgspec.field(default=None, name="registers per thread")
     shared: Value = msgspec.field(default=None, name="shared memory")
-    grid: msgspec.Raw | None = None
-    block: msgspec.Raw | None = None
+    grid: msgspec.Raw = NO_RAW
+    block: msgspec.Raw = NO_RAW
+
+
+PLAIN_ARGUMENTS = {
+    field.name: field.encode_name for field in msgspec.structs.fields(Arguments) if field.name not in ("grid", "block")
+}
 
 
 class Event(msgspec.Struct, gc=False):
@@ -97,15 +105,13 @@ def decode(piece: bytes) -> list[Event]:
     """
     try:
         events = TYPED.decode(piece)
-        return _exactly(events, piece) if any(_is_coarse(event.ts) for event in events[:16]) else events
+        first = next((event.ts for event in events if event.ph == "X" and isinstance(event.ts, float)), 0.0)
+        # A file counts all its times from one beginning, so the first says whether doubles can hold them.
+        return _exactly(events, piece) if abs(first) >= EXACT_BELOW_US else events
     except msgspec.ValidationError:
         return [_lenient(one) for one in LOOSE.decode(piece) if isinstance(one, dict)]
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-
-
-def _is_coarse(value: Any) -> bool:
-    return isinstance(value, float) and abs(value) >= EXACT_BELOW_US
 
 
 def _exactly(events: list[Event], piece: bytes) -> list[Event]:
@@ -126,10 +132,7 @@ def _lenient(one: dict[str, Any]) -> Event:
     given = one.get("args")
     arguments = None
     if isinstance(given, dict):
-        names = {field.name: field.encode_name for field in msgspec.structs.fields(Arguments)}
-        arguments = Arguments(
-            **{name: plain(given.get(key)) for name, key in names.items() if name not in ("grid", "block")}
-        )
+        arguments = Arguments(**{name: plain(given.get(key)) for name, key in PLAIN_ARGUMENTS.items()})
     text = {key: value if isinstance(value := one.get(key), str) else "" for key in ("ph", "cat")}
     name = one.get("name")
     rest = {key: plain(one.get(key)) for key in ("ts", "dur", "pid", "tid")}
