@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from campaign.errors import BadInput
 
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 1 << 20
 LARGEST_PIECE = 64 << 20  # one event, and what stands before or after the events, fit in this or are refused
 TAIL_BYTES = 1 << 16  # where the last cut of a piece is looked for
 CUTS_TRIED = 4
@@ -44,40 +44,40 @@ class Pieces:
         self.lost = ""  # why the stream ended early, if it did
 
     def __iter__(self) -> Iterator[Decoded]:
+        # The first byte of the buffer stands for the bracket or comma before the next event, and is a bracket, so that
+        # a piece decodes as it lies.
         buffer = self._open()
         wanted = PIECE_BYTES
         while True:
-            buffer += self._more(wanted - len(buffer))
+            self._more(buffer, wanted - len(buffer))
             if self.ended:
-                yield from self._rest(buffer)
+                yield from self._rest(bytes(memoryview(buffer)[1:]))
                 return
             found = self._piece(buffer)
             if found is None:
-                if len(buffer) >= LARGEST_PIECE:
-                    found = self._damaged(buffer)
-                else:
+                if len(buffer) < LARGEST_PIECE:
                     wanted = min(2 * len(buffer), LARGEST_PIECE)
                     continue
+                found = self._damaged(buffer)
             events, end = found
             yield events
             self.offset += end
-            buffer = buffer[end:]
+            del buffer[:end]
+            buffer[:1] = b"["
             wanted = PIECE_BYTES
 
-    def _open(self) -> bytes:
-        """Read up to the first event; what was read beyond it."""
-        buffer = b""
+    def _open(self) -> bytearray:
+        """Read up to the first event; the bracket before it, and what was read beyond."""
+        buffer = bytearray()
         while True:
-            more = self._more(PIECE_BYTES if buffer else TAIL_BYTES)
-            buffer += more
+            self._more(buffer, PIECE_BYTES if buffer else TAIL_BYTES)
             stripped = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
             if stripped.startswith(b"["):
-                self.offset = len(buffer) - len(stripped) + 1
-                return stripped[1:]
-            found = EVENTS_KEY.search(buffer)
-            if found:
-                self.before, self.offset = buffer[: found.start()], found.end()
-                return buffer[found.end() :]
+                self.offset = len(buffer) - len(stripped)
+                return stripped
+            if found := EVENTS_KEY.search(buffer):
+                self.before, self.offset = bytes(buffer[: found.start()]), found.end() - 1
+                return buffer[found.end() - 1 :]
             if self.ended or len(buffer) > LARGEST_PIECE:
                 seen = f"in its first {len(buffer):,} bytes" if not self.ended else "in it"
                 raise BadInput(
@@ -85,8 +85,7 @@ class Pieces:
                     remedy="export the trace again: prof.export_chrome_trace(FILE)",
                 )
 
-    def _more(self, count: int) -> bytes:
-        kept = []
+    def _more(self, buffer: bytearray, count: int) -> None:
         while count > 0 and not self.ended:
             try:
                 part = self.file.read(min(count, PIECE_BYTES))
@@ -94,30 +93,27 @@ class Pieces:
                 part, self.lost = b"", str(error) or type(error).__name__
             if not part:
                 self.ended = True
-            kept.append(part)
+            buffer += part
             count -= len(part)
-        return b"".join(kept)
 
-    def _piece(self, buffer: bytes) -> tuple[Decoded, int] | None:
-        """The events up to one of the last cuts, and where the rest begins; None where no cut is right."""
-        first = max(0, len(buffer) - TAIL_BYTES)
-        cuts = list(BETWEEN.finditer(buffer, first)) or list(BETWEEN.finditer(buffer, max(0, first - 16 * TAIL_BYTES)))
-        for cut in reversed(cuts[-CUTS_TRIED:]):
+    def _piece(self, buffer: bytearray) -> tuple[Decoded, int] | None:
+        """The events up to one of the last cuts, and where its comma is; None where no cut is right."""
+        for comma in reversed(_commas(buffer)[-CUTS_TRIED:]):
+            buffer[comma] = ord("]")
             try:
-                return self.decode(b"[" + buffer[: cut.start() + 1] + b"]"), cut.end()
+                return self.decode(bytes(memoryview(buffer)[: comma + 1])), comma
             except ValueError:
-                continue
+                buffer[comma] = ord(",")
         return None
 
-    def _damaged(self, buffer: bytes) -> tuple[Decoded, int]:
-        cuts = list(BETWEEN.finditer(buffer, max(0, len(buffer) - TAIL_BYTES)))
-        end, resume = (cuts[-1].start() + 1, cuts[-1].end()) if cuts else (len(buffer), len(buffer))
-        if not cuts:
+    def _damaged(self, buffer: bytearray) -> tuple[Decoded, int]:
+        commas = _commas(buffer)
+        if not commas:
             raise BadInput(
                 f"{self.path}: no end of an event within {len(buffer):,} bytes from offset {self.offset:,}",
                 remedy=AGAIN,
             )
-        return self.repair(buffer[:end], self.offset, last=False)[0], resume
+        return self.repair(bytes(memoryview(buffer)[1 : commas[-1]]), self.offset + 1, last=False)[0], commas[-1]
 
     def _rest(self, buffer: bytes) -> Iterator[Decoded]:
         """The last events and what stands after them."""
@@ -129,12 +125,22 @@ class Pieces:
             self.after = buffer[close + 1 :]
             yield events
             return
-        events, end = self.repair(buffer, self.offset, last=True)
+        events, end = self.repair(buffer, self.offset + 1, last=True)
         self.after = buffer[end:]
         yield events
 
     def _lost_text(self) -> str:
         return f" (the compressed stream ends early: {self.lost})" if self.lost else ""
+
+
+def _commas(buffer: bytearray) -> list[int]:
+    """Where commas between events may be, near the end of the buffer."""
+    for tail in (TAIL_BYTES, 16 * TAIL_BYTES):
+        first = max(0, len(buffer) - tail)
+        found = [buffer.index(b",", between.start()) for between in BETWEEN.finditer(buffer, first)]
+        if found:
+            return found
+    return []
 
 
 def _closings(buffer: bytes) -> Iterator[int]:

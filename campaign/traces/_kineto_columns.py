@@ -63,21 +63,21 @@ class Columns:
 
     def take(self, events: Sequence[Event]) -> None:
         """Sort events by what they are and keep the columns of those that count."""
-        groups: dict[int, list[Event]] = {}
+        groups: list[list[Event]] = [[] for _ in range(kineto.NOTHING + 1)]
+        append = [group.append for group in groups]
         kind_of = self.categories
         for event in events:
-            kind = kind_of[event.cat]
-            if kind != kineto.NOTHING:
-                if event.ph == "X":
-                    groups.setdefault(kind, []).append(event)
-                elif event.ph in "BE" and event.ph:
-                    self.bad["begin/end"] += 1
+            append[kind_of[event.cat]](event)
         self.seen += len(events)
-        for kind, group in groups.items():
+        for kind, group in enumerate(groups[: kineto.NOTHING]):
+            whole = [event for event in group if event.ph == "X"]
+            self.bad["begin/end"] += sum(event.ph in ("B", "E") for event in group) if len(whole) < len(group) else 0
+            if not whole:
+                continue
             if kind in WORKS:
-                self._work(group, WORKS[kind])
+                self._work(whole, WORKS[kind])
             else:
-                self._called(group, kind)
+                self._called(whole, kind)
 
     @property
     def resolution_ns(self) -> int:
@@ -128,20 +128,11 @@ class Columns:
         rows["start"], rows["end"], rows["kind"], rows["count"] = start, end, work, 1
         names = self.names
         rows["name"] = [names[event.name] for event in group]
-        keys = [
-            (
-                args.device if args.device is not None else event.pid,
-                args.stream if args.stream is not None else event.tid,
-            )
-            for event, args in zip(group, given, strict=True)
-        ]
-        places = {key: self._placed(*key) for key in set(keys)}
-        located = np.array([places[key] for key in keys], np.int64)
-        rows["device"], rows["stream"] = located[:, 0], located[:, 1]
-        rows["correlation"] = [_whole(args.correlation, -1) for args in given]
+        rows["device"], rows["stream"] = self._located(group, given)
+        rows["correlation"] = _correlations([args.correlation for args in given])
         if work != Work.KERNEL:
             rows["bytes"] = [max(_whole(args.bytes, 0), 0) for args in given]
-        rows["in_graph"] = [args.node.__class__ is int and args.node > 0 for args in given]  # type: ignore[operator]
+        rows["in_graph"] = [args.node is not None and _whole(args.node, 0) > 0 for args in given]
         self.long += int((end - start > LONG_NS).sum())
         if work == Work.KERNEL:
             for name, place in zip(*np.unique(rows["name"], return_index=True), strict=True):
@@ -160,18 +151,14 @@ class Columns:
         rows["correlation"] = -1
         if kind == kineto.MARK:
             given = [event.args or NO_ARGUMENTS for event in group]
-            rows["thread"] = [
-                self._placed(args.device if args.device is not None else event.pid,
-                             args.stream if args.stream is not None else event.tid)[1]
-                for event, args in zip(group, given, strict=True)
-            ]  # fmt: skip
+            rows["thread"] = self._located(group, given)[1]
             rows["kind"] = Call.ANNOTATION
             self.marks.append(rows)
             return
         threads = self.threads
         rows["thread"] = [threads[event.pid, event.tid] for event in group]
         if kind == kineto.RUNTIME:
-            rows["correlation"] = [_whole(event.args.correlation, -1) if event.args else -1 for event in group]
+            rows["correlation"] = _correlations([(event.args or NO_ARGUMENTS).correlation for event in group])
             ids, inverse = np.unique(rows["name"], return_inverse=True)
             table = [self._kind(int(name), group, rows) for name in ids]
             rows["kind"] = np.array(table, np.uint8)[inverse]
@@ -187,6 +174,19 @@ class Columns:
         if name not in self.kinds:
             self.kinds[name] = kineto.call_kind(group[int(np.flatnonzero(rows["name"] == name)[0])].name)
         return self.kinds[name]
+
+    def _located(self, group: list[Event], given: list[Arguments]) -> tuple[np.ndarray, np.ndarray]:
+        """The device and the stream of each event, as indices."""
+        keys = [(args.device, args.stream) for args in given]
+        if any(None in key for key in set(keys)):
+            keys = [
+                (event.pid if device is None else device, event.tid if stream is None else stream)
+                for event, (device, stream) in zip(group, keys, strict=True)
+            ]
+        code = Interned()
+        places = np.array([code[key] for key in keys])
+        table = np.array([self._placed(*key) for key in code], np.int64)
+        return table[places, 0], table[places, 1]
 
     def _placed(self, device: Any, stream: Any) -> tuple[int, int]:
         """Index of the device and of the stream. A device may be written as text, a stream as 'stream 7'."""
@@ -244,6 +244,17 @@ def _exact(value: Any) -> int | None:
     if not number.is_finite() or abs(number) > LARGEST_NS // 1000:
         return None
     return int((number * 1000).to_integral_value())
+
+
+def _correlations(values: list[Any]) -> np.ndarray:
+    """Whole numbers, -1 where there is none."""
+    try:
+        found = np.array(values)
+    except (ValueError, OverflowError):
+        found = np.empty(0, object)
+    if found.dtype.kind == "i":
+        return found
+    return np.array([_whole(value, -1) for value in values], np.int64)
 
 
 def _whole(value: Any, otherwise: Any) -> Any:
