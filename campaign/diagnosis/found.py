@@ -114,6 +114,7 @@ class Dispatch:
     verdict: str
     sentence: str
     aggregation_ceiling: float | None
+    replay_idle_ns: int | None = None  # of the idle time, what lay inside graph launches; None without graphs
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""Whether the device waits, for whom, and whether launching less could matter (case A)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from campaign import units
+from campaign.diagnosis import found, gaps
+from campaign.diagnosis.busy import Busy
+from campaign.diagnosis.found import Dispatch, MetricUse, Pass, Steps
+from campaign.traces.timeline import Call, Timeline
+
+IDLE_MATTERS = 0.05  # of the range. Less idle is worth at most 1.053x if all of it went
+MOST_OF = 0.5  # of the idle time: what one cause must explain to name the verdict
+PASSES = 12
+
+
+def dispatch(timeline: Timeline, busy: Busy, steps: Steps) -> Dispatch:
+    """The first section of a diagnosis, from the sweep and one more pass over the calls."""
+    why = gaps.explain(timeline, busy)
+    launches, graphs = _launches(timeline, busy.window)
+    ceiling = _aggregation(busy, why.by_cause_ns)
+    verdict, sentence = _verdict(timeline, busy, steps, why.by_cause_ns, ceiling)
+    return Dispatch(
+        devices=busy.devices,
+        steps=steps,
+        host_launches=launches,
+        graph_launches=graphs,
+        idle_by_cause_ns=why.by_cause_ns,
+        gaps=why.largest,
+        passes=_passes(timeline),
+        metrics=tuple(MetricUse(one.device, one.name, one.samples, one.mean, one.largest) for one in timeline.metrics),
+        verdict=verdict,
+        sentence=sentence,
+        aggregation_ceiling=ceiling,
+        replay_idle_ns=busy.replay_idle_ns if busy.in_graph else None,
+    )
+
+
+def _aggregation(busy: Busy, causes: dict[str, int]) -> float | None:
+    """Amdahl's law for all idle time that launching could explain: what the host was late for, what the trace does not
+    explain, and the gaps too small to look up. Waiting in a sync and work queued long before are no launch cost."""
+    if not busy.range_ns:
+        return None
+    idle = causes[gaps.HOST] + causes[gaps.UNKNOWN] + causes[gaps.SMALL]
+    return busy.range_ns / (busy.range_ns - idle) if idle < busy.range_ns else None
+
+
+def _verdict(
+    timeline: Timeline, busy: Busy, steps: Steps, causes: dict[str, int], ceiling: float | None
+) -> tuple[str, str]:
+    if not busy.devices or not busy.range_ns:
+        return found.NO_DEVICE_WORK, "no device work was traced: there is nothing to say about dispatch"
+    idle = busy.idle_ns / busy.range_ns
+    text = f"idle is {units.share(idle)} of the range"
+    if steps.source and not steps.attributable:
+        return found.UNATTRIBUTABLE, f"unattributable: {steps.why}"
+    if all(one.is_cpu for one in timeline.devices):
+        outside = f"{units.share(idle)} of the range is outside of every operator (Python, or what was not traced)"
+        if idle < IDLE_MATTERS:
+            return found.DEVICE_BOUND, f"a CPU run, bound by its operators: {outside}"
+        return found.HOST_BOUND, f"a CPU run: {outside}; compiling or batching calls can matter"
+    most = f"at most {units.ratio(ceiling)}" if ceiling else "an unknown amount"
+    if idle < IDLE_MATTERS:
+        return found.DEVICE_BOUND, f"device-bound: {text}; launch aggregation is not the lever ({most}), kernels are"
+    cause = max((gaps.HOST, gaps.SYNC, gaps.QUEUED, gaps.UNKNOWN), key=lambda one: causes[one])
+    part = causes[cause] / busy.idle_ns if busy.idle_ns else 0.0
+    share = f"{units.share(part)} of it"
+    if part > MOST_OF and cause == gaps.HOST:
+        return (
+            found.HOST_BOUND,
+            f"host-bound: {text}, and {share} began before the next work was launched; launch aggregation (graphs, "
+            f"fusion, compilation) can matter: {most}",
+        )
+    if part > MOST_OF and cause == gaps.SYNC:
+        return (
+            found.SYNC_BOUND,
+            f"sync-bound: {text}, and in {share} the host was waiting in a synchronising call when the device ran dry; "
+            f"remove the wait first: launch aggregation alone gives {most}",
+        )
+    reason = {gaps.QUEUED: "lay before work that had been launched already", gaps.UNKNOWN: "has no launch in the trace"}
+    told = f", and {share} {reason[cause]}" if part > MOST_OF and cause in reason else ""
+    return found.MIXED, f"mixed: {text}{told}; no one cause explains it. Launch aggregation can give {most}"
+
+
+def _launches(timeline: Timeline, window: tuple[int, int] | None) -> tuple[int, int]:
+    launches = graphs = 0
+    for calls in timeline.calls.batches():
+        if window is not None:
+            calls = calls[(calls["start"] >= window[0]) & (calls["start"] < window[1])]
+        launches += int((calls["kind"] == Call.LAUNCH).sum())
+        graphs += int((calls["kind"] == Call.GRAPH_LAUNCH).sum())
+    return launches, graphs
+
+
+def _passes(timeline: Timeline) -> tuple[Pass, ...]:
+    """Named ranges on both clocks, the longest first."""
+    totals: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for place, spool in ((0, timeline.calls), (2, timeline.marks)):
+        for rows in spool.batches():
+            rows = rows[rows["kind"] == Call.ANNOTATION]
+            ids, inverse = np.unique(rows["name"], return_inverse=True)
+            lengths = np.zeros(len(ids), np.int64)
+            np.add.at(lengths, inverse, rows["end"] - rows["start"])
+            for name, count, length in zip(ids, np.bincount(inverse, minlength=len(ids)), lengths, strict=True):
+                totals[int(name)][place] += int(count)
+                totals[int(name)][place + 1] += int(length)
+    passes = [
+        Pass(timeline.names[name], max(on_host, on_stream), host if on_host else None, stream if on_stream else None)
+        for name, (on_host, host, on_stream, stream) in totals.items()
+    ]
+    return tuple(_longest(passes)[:PASSES])
+
+
+def _longest(passes: Sequence[Pass]) -> list[Pass]:
+    return sorted(passes, key=lambda one: -max(one.host_ns or 0, one.stream_ns or 0))

@@ -1,0 +1,112 @@
+"""Why the device had nothing to do: each large gap against what the host did before and in it.
+
+The work after a gap was launched by a host call with the same correlation. Called before the gap began, the work was
+`queued` and something on the device held it up; later, the device waited for the `host`; and where the host was itself
+waiting in a synchronising call when the device ran dry, it is the `sync` that serialised them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from campaign.diagnosis.busy import Busy
+from campaign.diagnosis.found import Gap
+from campaign.traces.timeline import Call, Timeline
+
+SYNC, HOST, QUEUED, UNKNOWN, SMALL = "sync", "host", "queued", "unknown", "small"
+CAUSES = (SYNC, HOST, QUEUED, UNKNOWN, SMALL)
+SHOWN = 10
+LAUNCHES = (Call.LAUNCH, Call.GRAPH_LAUNCH, Call.COPY)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The idle time by its cause in ns (all gaps; `small` holds those not looked up), and the largest gaps in words."""
+
+    by_cause_ns: dict[str, int]
+    largest: tuple[Gap, ...]
+
+
+def explain(timeline: Timeline, busy: Busy) -> Explained:
+    """Look the kept gaps up in what the host did, in one pass over the calls."""
+    gaps = busy.gaps
+    launched = np.full(len(gaps), -1, np.int64)  # when the work after the gap was launched
+    blocked = np.zeros(len(gaps), bool)
+    host: list[Counter[str]] = [Counter() for _ in range(min(SHOWN, len(gaps)))]
+    by_correlation = np.argsort(gaps["correlation"], kind="stable")
+    wanted = gaps["correlation"][by_correlation]
+    by_start = np.argsort(gaps["start"], kind="stable")
+    starts = gaps["start"][by_start]
+    for calls in timeline.calls.batches():
+        launches = calls[np.isin(calls["kind"], LAUNCHES) & (calls["correlation"] >= 0)]
+        first = np.searchsorted(wanted, launches["correlation"], "left")
+        last = np.searchsorted(wanted, launches["correlation"], "right")
+        for found in np.flatnonzero(last > first):
+            launched[by_correlation[first[found] : last[found]]] = launches["start"][found]
+        syncs = calls[calls["kind"] == Call.SYNC]
+        # Waiting when the device ran dry: began before the gap, and had not returned.
+        steps = np.zeros(len(gaps) + 1, np.int64)
+        np.add.at(steps, np.searchsorted(starts, syncs["start"]), 1)
+        np.add.at(steps, np.searchsorted(starts, syncs["end"]), -1)
+        blocked[by_start] |= np.cumsum(steps)[:-1] > 0
+        for place, doing in enumerate(host):
+            _did(timeline, calls, gaps[place], doing)
+    cause = np.where(
+        launched < 0,
+        UNKNOWN,
+        np.where(launched < gaps["start"], QUEUED, np.where(blocked, SYNC, HOST)),
+    )
+    cause = np.where((cause == UNKNOWN) & blocked, SYNC, cause)
+    lengths = gaps["end"] - gaps["start"]
+    totals = {one: int(lengths[cause == one].sum()) for one in CAUSES if one != SMALL}
+    totals[SMALL] = busy.gaps_ns - int(lengths.sum())
+    names = timeline.names
+    largest = tuple(
+        Gap(
+            device=timeline.devices[gap["device"]].ordinal,
+            start_ns=int(gap["start"]),
+            end_ns=int(gap["end"]),
+            before=names[gap["before"]],
+            after=names[gap["after"]],
+            cause=str(cause[place]),
+            host=_words(host[place], int(gap["end"] - gap["start"])),
+        )
+        for place, gap in enumerate(gaps[:SHOWN])
+    )
+    return Explained(totals, largest)
+
+
+def _did(timeline: Timeline, calls: np.ndarray, gap: np.void, doing: Counter[str]) -> None:
+    """Add how long each call, operator and annotation lay in the gap."""
+    if calls["start"][0] >= gap["end"]:
+        return
+    inside = calls[(calls["start"] < gap["end"]) & (calls["end"] > gap["start"])]
+    if not len(inside):
+        return
+    overlap = np.minimum(inside["end"], gap["end"]) - np.maximum(inside["start"], gap["start"])
+    for row, nanoseconds in zip(inside, overlap, strict=True):
+        doing[f"{int(row['kind'])} {timeline.names[row['name']]}"] += int(nanoseconds)
+
+
+def _words(doing: Counter[str], length: int) -> str:
+    """'cudaStreamSynchronize 98 %; in aten::item, train_step': the runtime call that took most of it, then the
+    operators and ranges around it, the shortest that cover half of the gap first."""
+    if not doing:
+        return "nothing that was traced"
+    runtime: list[tuple[int, str]] = []
+    around: list[tuple[int, str]] = []
+    for key, nanoseconds in doing.items():
+        kind, name = key.split(" ", 1)
+        (around if int(kind) in (Call.OPERATOR, Call.ANNOTATION) else runtime).append((nanoseconds, name))
+    parts = []
+    if runtime:
+        nanoseconds, name = max(runtime)
+        parts.append(f"{name} {min(100.0 * nanoseconds / length, 100.0):.0f} %")
+    covering = sorted(((nanoseconds, name) for nanoseconds, name in around if 2 * nanoseconds >= length))
+    longest = covering[:2] or sorted(around, reverse=True)[:2]
+    if longest:
+        parts.append("in " + ", ".join(name for _, name in longest))
+    return "; ".join(parts)
