@@ -78,7 +78,7 @@ def _verdict(
     if part > MOST_OF and cause == gaps.SYNC:
         return (
             found.SYNC_BOUND,
-            f"sync-bound: {text}, and in {share} the host was waiting in a synchronising call when the device ran dry; "
+            f"sync-bound: {text}, and in {share} the host was blocked in a synchronising call when the device ran dry; "
             f"remove the wait first: launch aggregation alone gives {most}",
         )
     reason = {gaps.QUEUED: "lay before work that had been launched already", gaps.UNKNOWN: "has no launch in the trace"}

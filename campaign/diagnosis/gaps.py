@@ -2,7 +2,7 @@
 
 The work after a gap was launched by a host call with the same correlation. Called before the gap began, the work was
 `queued` and something on the device held it up; later, the device waited for the `host`; and where the host was itself
-waiting in a synchronising call when the device ran dry, it is the `sync` that serialised them.
+waiting in a synchronising call (or a copy or allocation that blocked) when the device ran dry, it is the `sync`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from campaign.traces.timeline import Call, Timeline
 SYNC, HOST, QUEUED, UNKNOWN, SMALL = "sync", "host", "queued", "unknown", "small"
 CAUSES = (SYNC, HOST, QUEUED, UNKNOWN, SMALL)
 SHOWN = 10
+SHORTEST_WAIT_NS = 20_000  # an asynchronous copy is called in less
 LAUNCHES = (Call.LAUNCH, Call.GRAPH_LAUNCH, Call.COPY)
 
 
@@ -52,6 +53,7 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
         np.add.at(steps, np.searchsorted(starts, syncs["start"]), 1)
         np.add.at(steps, np.searchsorted(starts, syncs["end"]), -1)
         blocked[by_start] |= np.cumsum(steps)[:-1] > 0
+        _block_in_other_calls(calls, gaps, starts, by_start, blocked)
         for place, doing in enumerate(host):
             _did(timeline, calls, gaps[place], doing)
     cause = np.where(
@@ -77,6 +79,20 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
         for place, gap in enumerate(gaps[:SHOWN])
     )
     return Explained(totals, largest)
+
+
+def _block_in_other_calls(
+    calls: np.ndarray, gaps: np.ndarray, starts: np.ndarray, by_start: np.ndarray, blocked: np.ndarray
+) -> None:
+    """A copy or an allocation may wait like a synchronisation: it did where it was open when the device ran dry and
+    lasted for most of the gap."""
+    lengths = calls["end"] - calls["start"]
+    slow = calls[np.isin(calls["kind"], (Call.COPY, Call.ALLOCATION)) & (lengths >= SHORTEST_WAIT_NS)]
+    for call in slow:
+        low, high = np.searchsorted(starts, (call["start"], call["end"]))
+        within = by_start[low:high]
+        covered = np.minimum(gaps["end"][within], call["end"]) - gaps["start"][within]
+        blocked[within[2 * covered >= gaps["end"][within] - gaps["start"][within]]] = True
 
 
 def _did(timeline: Timeline, calls: np.ndarray, gap: np.void, doing: Counter[str]) -> None:

@@ -166,13 +166,18 @@ class Columns:
             if len(launched):
                 self.graphs.append(launched[launched >= 0])
         else:
-            rows["kind"] = Call.OPERATOR if kind == kineto.OPERATOR else Call.ANNOTATION
-            self.operators += len(rows) if kind == kineto.OPERATOR else 0
+            rows["kind"] = Call.ANNOTATION
+            if kind == kineto.OPERATOR:
+                # Traces of 2021 have the marks of steps among the operators.
+                ids, inverse = np.unique(rows["name"], return_inverse=True)
+                marks = [group[int(place)].name.startswith(kineto.STEP) for place in _firsts(inverse, len(ids))]
+                rows["kind"][~np.array(marks)[inverse]] = Call.OPERATOR
+                self.operators += int((rows["kind"] == Call.OPERATOR).sum())
         self.calls.append(rows)
 
     def _kind(self, name: int, group: list[Event], rows: np.ndarray) -> Call:
         if name not in self.kinds:
-            self.kinds[name] = kineto.call_kind(group[int(np.flatnonzero(rows["name"] == name)[0])].name)
+            self.kinds[name] = kineto.call_kind(group[int(np.argmax(rows["name"] == name))].name)
         return self.kinds[name]
 
     def _located(self, group: list[Event], given: list[Arguments]) -> tuple[np.ndarray, np.ndarray]:
@@ -211,6 +216,13 @@ class Columns:
         if self.gcd != 1 and len(start):
             self.gcd = math.gcd(self.gcd or 1000, int(np.gcd.reduce(np.abs(start))), int(np.gcd.reduce(length)))
         return group, start, start + length
+
+
+def _firsts(inverse: np.ndarray, count: int) -> np.ndarray:
+    """Where each of `count` values is met first."""
+    found = np.empty(count, np.int64)
+    found[inverse[::-1]] = np.arange(len(inverse))[::-1]
+    return found
 
 
 def _nanoseconds(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:

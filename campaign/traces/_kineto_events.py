@@ -36,6 +36,7 @@ CATEGORIES = {
 }
 
 
+STEP = "ProfilerStep#"
 NO_RAW = msgspec.Raw(b"")
 
 
