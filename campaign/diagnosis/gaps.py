@@ -20,6 +20,7 @@ SYNC, HOST, QUEUED, UNKNOWN, SMALL = "sync", "host", "queued", "unknown", "small
 CAUSES = (SYNC, HOST, QUEUED, UNKNOWN, SMALL)
 SHOWN = 10
 SHORTEST_WAIT_NS = 20_000  # an asynchronous copy is called in less
+BLOCKING = (Call.SYNC, Call.COPY, Call.ALLOCATION)
 LAUNCHES = (Call.LAUNCH, Call.GRAPH_LAUNCH, Call.COPY)
 
 
@@ -84,14 +85,14 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
 def _block_in_other_calls(
     calls: np.ndarray, gaps: np.ndarray, starts: np.ndarray, by_start: np.ndarray, blocked: np.ndarray
 ) -> None:
-    """A copy or an allocation may wait like a synchronisation: it did where it was open when the device ran dry and
-    lasted for most of the gap."""
+    """A copy or an allocation may wait like a synchronisation: it did where it lasted for most of the gap."""
     lengths = calls["end"] - calls["start"]
-    slow = calls[np.isin(calls["kind"], (Call.COPY, Call.ALLOCATION)) & (lengths >= SHORTEST_WAIT_NS)]
+    slow = calls[np.isin(calls["kind"], BLOCKING) & (lengths >= SHORTEST_WAIT_NS)]
+    devices = len(np.unique(gaps["device"]))
     for call in slow:
         low, high = np.searchsorted(starts, (call["start"], call["end"]))
-        within = by_start[low:high]
-        covered = np.minimum(gaps["end"][within], call["end"]) - gaps["start"][within]
+        within = by_start[max(low - devices, 0) : high]  # each device may have a gap that began before the call
+        covered = np.minimum(gaps["end"][within], call["end"]) - np.maximum(gaps["start"][within], call["start"])
         blocked[within[2 * covered >= gaps["end"][within] - gaps["start"][within]]] = True
 
 

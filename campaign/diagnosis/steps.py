@@ -51,7 +51,8 @@ def find_steps(timeline: Timeline, busy: Busy, given: int | None, window: str | 
         if outside > MOST_OUTSIDE:
             why = (
                 f"{units.share(outside)} of the device time was launched outside of the "
-                f"{units.counted(marked.count, 'step')} that {marked.source} marks: give --steps N if the range holds whole steps, or --range NAME"
+                f"{units.counted(marked.count, 'step')} that {marked.source} marks: give --steps N if the range holds "
+                "whole steps, or --range NAME"
             )
             return Steps(marked.count, marked.source, why, attributable=False)
         text = f"{units.counted(marked.count, 'step')} by {marked.source}"
