@@ -1,10 +1,11 @@
 """Theoretical occupancy: how many warps of a kernel fit on one multiprocessor, from what the compiler reports.
 
 Limits are those of the CUDA Programming Guide, appendix "Compute Capabilities", tables "Streaming Multiprocessor
-Information" and "Memory Information per Compute Capability". The allocation rules are those of NVIDIA's occupancy
-calculator (`cuda_occupancy.h` of the CUDA toolkit): registers are given to whole warps, in units of 256, out of one of
-the four partitions of a multiprocessor; shared memory to whole blocks, in units of 128 bytes, with 1 KiB of the
-system's own in each block.
+Information" and "Memory Information per Compute Capability", and of `cuda/__device/arch_traits.h` in NVIDIA's CCCL. The
+allocation rules are those of NVIDIA's occupancy calculator (`cuda_occupancy.h` of the CUDA toolkit, 13.0): registers
+are given to whole warps, in units of 256, out of one of the four partitions of a multiprocessor; shared memory to whole
+blocks, in units of 128 bytes, with 1 KiB of the system's own in each block (before compute capability 8.0 in units of
+256 bytes, with none).
 
 This says what fits, not what is fast: a kernel of few warps may be at the limit of its unit all the same.
 """
@@ -22,26 +23,35 @@ LARGEST_THREAD_REGISTERS = 255
 REGISTER_UNIT = 256
 PARTITIONS = 4
 SHARED_UNIT_BYTES = 128
-RESERVED_SHARED_BYTES = 1024  # the system's part of each block's shared memory, from compute capability 8.0 on
+RESERVED_SHARED_BYTES = 1024
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """One multiprocessor: resident warps and blocks at most, and its shared memory in bytes."""
+    """One multiprocessor: resident warps and blocks at most, and its shared memory in bytes, of which each block takes
+    whole units, the system's part included."""
 
     warps: int
     blocks: int
     shared_bytes: int
+    shared_unit_bytes: int = SHARED_UNIT_BYTES
+    reserved_shared_bytes: int = RESERVED_SHARED_BYTES
 
 
 ARCHITECTURES = {
+    "sm_70": Architecture(64, 32, 96 * 1024, shared_unit_bytes=256, reserved_shared_bytes=0),
+    "sm_75": Architecture(32, 16, 64 * 1024, shared_unit_bytes=256, reserved_shared_bytes=0),
     "sm_80": Architecture(warps=64, blocks=32, shared_bytes=164 * 1024),
     "sm_86": Architecture(warps=48, blocks=16, shared_bytes=100 * 1024),
+    "sm_87": Architecture(warps=48, blocks=16, shared_bytes=164 * 1024),
+    "sm_88": Architecture(warps=48, blocks=16, shared_bytes=100 * 1024),
     "sm_89": Architecture(warps=48, blocks=24, shared_bytes=100 * 1024),
     "sm_90": Architecture(warps=64, blocks=32, shared_bytes=228 * 1024),
     "sm_100": Architecture(warps=64, blocks=32, shared_bytes=228 * 1024),
     "sm_103": Architecture(warps=64, blocks=32, shared_bytes=228 * 1024),
+    "sm_110": Architecture(warps=48, blocks=24, shared_bytes=228 * 1024),
     "sm_120": Architecture(warps=48, blocks=24, shared_bytes=100 * 1024),
+    "sm_121": Architecture(warps=48, blocks=24, shared_bytes=100 * 1024),
 }
 
 
@@ -77,7 +87,7 @@ def theoretical(architecture: str, *, registers: int, threads: int, shared_bytes
         "warps": chip.warps // block_warps,
         "blocks": chip.blocks,
         "registers": _blocks_by_registers(registers, block_warps),
-        "shared memory": chip.shared_bytes // _rounded_up(shared_bytes + RESERVED_SHARED_BYTES, SHARED_UNIT_BYTES),
+        "shared memory": _blocks_by_shared(chip, shared_bytes),
     }
     blocks = min(limits.values())
     warps = blocks * block_warps
@@ -95,6 +105,11 @@ def _blocks_by_registers(registers: int, block_warps: int) -> int:
     if warp_registers * _rounded_up(block_warps, PARTITIONS) > REGISTERS:
         return 0
     return (REGISTERS // PARTITIONS // warp_registers * PARTITIONS) // block_warps
+
+
+def _blocks_by_shared(chip: Architecture, shared_bytes: int) -> int:
+    each = _rounded_up(shared_bytes + chip.reserved_shared_bytes, chip.shared_unit_bytes)
+    return chip.shared_bytes // each if each else chip.blocks  # a block that takes none is not limited by it
 
 
 def _rounded_up(value: int, unit: int) -> int:

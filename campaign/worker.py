@@ -15,6 +15,7 @@ imported before the workload.
     restart {}                                           back to the start, and step 1 again (see `probe`)
     memory  {}                                           peak memory of an untimed step, and its loss
     probe   {steps, gradients}                           the untimed look (see `probe`)
+    profile {steps, warmup, file}                        a trace of whole steps under torch.profiler
     static  {} or {root, target, config} without build   resource reports of the kernels that the config selects
     exit    {}
 """
@@ -138,6 +139,14 @@ class Worker:
         file = Path(request["gradients"])
         return probe_workload(self.workload, request["steps"], file, self.captured, timing.compilations)
 
+    def profile(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if "torch" not in sys.modules:  # not for its sake: a workload that never imported it runs nothing of it
+            return {"offered": False}
+        from campaign.probe.profiler import profile_steps
+
+        file = Path(request["file"])
+        return {"offered": True, **profile_steps(self.workload, request["steps"], request["warmup"], file)}
+
     def restart(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.probe import restarted_step
 
@@ -151,6 +160,8 @@ class Worker:
         config = request["config"] if asked else self.config
         rows = [dict(row) for row in report(config)] if report else []
         if not asked:
+            from campaign.probe.loaded import only_what_is_loaded
+
             only_what_is_loaded(rows)
         return {"offered": report is not None, "rows": rows, "runs_on": "" if asked else self._architecture()}
 
@@ -172,17 +183,6 @@ def _workload_class(request: Mapping[str, Any]) -> Any:
     sys.path.insert(0, request["root"])
     module, _, name = request["target"].rpartition(".")
     return getattr(importlib.import_module(module), name)
-
-
-def only_what_is_loaded(rows: list[dict[str, Any]]) -> None:
-    """A row of an object that this process has not loaded says nothing of the steps that it ran."""
-    try:
-        loaded = Path("/proc/self/maps").read_text()
-    except OSError:
-        return  # no Linux: the rows stand as they were compiled
-    for row in rows:
-        if row.get("object") and row["object"] not in loaded:
-            row |= {"status": "unavailable", "reason": f"{row['object']} was compiled, but no step loaded it"}
 
 
 def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:

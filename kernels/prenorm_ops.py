@@ -24,6 +24,8 @@ _below_autograd = torch._C._AutoDispatchBelowAutograd
 # How many TorchDispatchModes are active, those of fake tensors and of tracing among them.
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._are_functorch_transforms_active
+# A trace names only what goes through the dispatcher.
+_profiled = torch._C._autograd._profiler_enabled
 # Any other type of tensor may want to see the op too.
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
@@ -129,7 +131,8 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
             type(x) in _PLAIN
             and type(residual) in _PLAIN
             and type(weight) in _PLAIN
-            and not (x.is_neg() or residual.is_neg() or weight.is_neg() or _dispatch_modes() or _transforms())
+            and not (x.is_neg() or residual.is_neg() or weight.is_neg())
+            and not (_dispatch_modes() or _transforms() or _profiled())
         ):
             return forward(x, residual, weight, eps)
         with _below_autograd():
@@ -145,7 +148,8 @@ def register(accepts: Accepts, forward: Forward, backward: Backward) -> Callable
             and type(grad_y) in _PLAIN
             and type(grad_h) in _PLAIN
             and type(h) in _PLAIN
-            and not (grad_y.is_neg() or grad_h.is_neg() or _dispatch_modes() or _transforms())
+            and not (grad_y.is_neg() or grad_h.is_neg())
+            and not (_dispatch_modes() or _transforms() or _profiled())
         ):
             grad_input, grad_weight = backward(grad_y, grad_h, h, weight, ctx.eps)
         else:

@@ -33,6 +33,8 @@ _below_autograd = torch._C._AutoDispatchBelowAutograd
 # How many TorchDispatchModes are active, those of fake tensors and of tracing among them.
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._are_functorch_transforms_active
+# A trace names only what goes through the dispatcher.
+_profiled = torch._C._autograd._profiler_enabled
 # Any other type of tensor may want to see the op too.
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
@@ -162,7 +164,7 @@ def register(
         for tensor in arguments[:tensors]:
             if type(tensor) not in _PLAIN or tensor.is_neg():
                 return below_autograd(*arguments)
-        if _dispatch_modes() or _transforms():
+        if _dispatch_modes() or _transforms() or _profiled():
             return below_autograd(*arguments)
         return implementation(*arguments)
 

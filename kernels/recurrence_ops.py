@@ -20,6 +20,7 @@ _LIBRARY = torch.library.Library("kernels", "FRAGMENT")
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._are_functorch_transforms_active
+_profiled = torch._C._autograd._profiler_enabled  # a trace names only what goes through the dispatcher
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 _INPUTS = "Tensor q, Tensor k, Tensor v, Tensor log_decay"
 
@@ -214,4 +215,4 @@ def unseen(*tensors: Tensor) -> bool:
     for tensor in tensors:
         if type(tensor) not in _PLAIN or tensor.is_neg():
             return False
-    return not (_dispatch_modes() or _transforms())
+    return not (_dispatch_modes() or _transforms() or _profiled())

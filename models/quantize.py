@@ -36,6 +36,7 @@ _SCALINGS = {"per_tensor": "tensor", "per_row": "row", "per_block": "block"}
 _ACTIVATION_FORM = {"fp8_e5m2": "fp8_e4m3"}
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
+_profiled = torch._C._autograd._profiler_enabled  # a trace names only what goes through the dispatcher
 _library = torch.library.Library("models", "DEF")
 
 
@@ -132,7 +133,7 @@ class Quantizer:
 
     def _call(self, op: Callable[..., list[Tensor]], x_RC: Tensor, form: str) -> Quantized:
         x_RC = x_RC.detach()
-        if torch.compiler.is_compiling() or _dispatch_modes():
+        if torch.compiler.is_compiling() or _dispatch_modes() or _profiled():
             return Quantized(*op(x_RC, form, self.scaling, self.emulated, self.name))
         if self.fp4:
             return Quantized(*_quantize(x_RC, form, self.scaling, self.emulated, self.name))

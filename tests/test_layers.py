@@ -50,7 +50,7 @@ OUTSIDE = {
     "pyDOE3": {"interactions"},
     "pandas": {"report"},
     "markdown_it": {"report"},
-    "torch": {"timing.py", "memory/tensors.py", "probe/operators.py", "worker.py"},
+    "torch": {"timing.py", "memory/tensors.py", "probe/operators.py", "probe/profiler.py", "worker.py"},
     "mlflow": {"tracking"},
     "sqlalchemy": {"tracking"},
     "matplotlib": {"tracking", "report"},
@@ -128,6 +128,23 @@ def test_a_module_imports_only_the_packages_that_it_is_allowed(path):
             continue
         places = {part(path), path.relative_to(ROOT / "campaign").as_posix()}
         assert places & OUTSIDE.get(top, set()), f"{path} imports {top}"
+
+
+@pytest.mark.parametrize("start", ["verdicts", "effects", "interactions", "stability", "design", "stack"])
+def test_no_path_leads_from_a_profile_to_a_verdict(start):
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sources("campaign")
+    }
+    waiting = [name for name in modules if name.split(".")[1:2] == [start]]
+    reached = set(waiting)
+    while waiting:
+        for name in imports(modules[waiting.pop()]) & modules.keys() - reached:
+            reached.add(name)
+            waiting.append(name)
+    parts = {name.split(".")[1] for name in reached if "." in name}
+    assert parts >= {start}
+    assert not parts & {"traces", "diagnosis", "probe", "run", "ledger"}
 
 
 @pytest.mark.parametrize("path", sources("models") + sources("kernels"), ids=lambda path: str(path.relative_to(ROOT)))

@@ -65,12 +65,13 @@ def run_all(words: Sequence[str]) -> int:
     null, found, misfits = ideas(project_root(), given.overrides, only, json=given.json)
     if not null.protocol.decisive:
         raise BadInput(f"protocol={null.protocol.name} can accept nothing", remedy="protocol=standard")
-    from campaign.run.autopilot import ordered
+    from campaign.run.autopilot import diagnosed_ceilings, ordered
     from campaign.run.sweep import AUTOPILOT, begun
 
     asked = [*given.overrides, f"--only={','.join(only)}", f"--budget={budget}", f"--apply={given.apply}"]
     with running.terminated_like_interrupted(), begun(AUTOPILOT, [null], asked) as entered:
-        pilot = Pilot(null, ordered(found), misfits, entered[null.campaign])
+        sweep = entered[null.campaign]
+        pilot = Pilot(null, ordered(found, diagnosed_ceilings(sweep.ledger, null)), misfits, sweep)
         pilot.budget, pilot.apply = budget, given.apply
         try:
             code = pilot.fly()

@@ -54,9 +54,9 @@ def sync(given: argparse.Namespace) -> int:
 
             print(json.dumps({"schema": 1, "mirrored": mirrored}))
         elif mirrored:
-            print(f"{len(mirrored)} decisions and findings mirrored to MLflow")
+            print(f"{len(mirrored)} decisions, findings and profiles mirrored to MLflow")
         else:
-            print("MLflow has every decision and finding already")
+            print("MLflow has every decision, finding and profile already")
     return EXIT_DECIDED
 
 

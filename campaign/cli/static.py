@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from campaign.config import Job
-    from campaign.ledger import Ledger, Stamp
+    from campaign.ledger import Ledger
     from campaign.records import Arm
 
 SUMMARY = "registers, spills and occupancy of both arms' kernels, compiled without a GPU"
@@ -39,6 +39,13 @@ def static_arguments(parser: argparse.ArgumentParser) -> None:
 def static(given: argparse.Namespace) -> int:
     """Look at every job that was asked for; the exit code. Raises CampaignError."""
     from campaign.cli.running import sweep
+
+    found = asked_for(given)
+    return sweep(found, lambda job, _: look(job)) if given.multirun else look(found[0])
+
+
+def asked_for(given: argparse.Namespace) -> list[Job]:
+    """The jobs that a verb's overrides and options name, composed and checked. Raises BadInput, UnknownName."""
     from campaign.config import jobs
 
     words = list(given.overrides)
@@ -47,8 +54,7 @@ def static(given: argparse.Namespace) -> int:
             raise BadInput("--campaign and campaign.name= say the same thing twice", remedy="leave one of them out")
         words.append(f"campaign.name={given.campaign}")
     words += ["--json"] * given.json + ["-m"] * given.multirun
-    found = jobs(project_root(), words)
-    return sweep(found, lambda job, _: look(job)) if given.multirun else look(found[0])
+    return jobs(project_root(), words)
 
 
 def look(job: Job) -> int:
@@ -107,28 +113,10 @@ def _asked(job: Job, ledger: Ledger, control: Arm, treatment: Arm) -> dict[str, 
 
 
 def _write(job: Job, ledger: Ledger, body: dict[str, Any]) -> None:
-    import time
-    import uuid
+    from campaign.run.recorded import append, stamp_here
 
-    ledger.stamp = _stamp(job, ledger)
-    moment = time.strftime("%Y%m%dT%H%M%S")
-    ledger.append("static", f"static-{job.hypothesis.name}-{moment}-{uuid.uuid4().hex[:4]}", body)
-
-
-def _stamp(job: Job, ledger: Ledger) -> Stamp:
-    """This machine and this code, as on every line of a run."""
-    from campaign import machine, provenance
-    from campaign.ledger import Stamp
-
-    fingerprint, snapshot = machine.fingerprint(job.device), provenance.snapshot(job.root)
-    if snapshot.patch:
-        ledger.keep(snapshot.patch, ".patch")
-    return Stamp(
-        host=str(fingerprint.get("host", "")),
-        fingerprint=machine.fingerprint_hash(fingerprint),
-        commit=str(snapshot.source.get("commit") or ""),
-        patch=str(snapshot.source.get("patch_sha256") or ""),
-    )
+    ledger.stamp = stamp_here(job.root, job.device, ledger)
+    append(ledger, "static", job.hypothesis.name, body)
 
 
 def _command(job: Job) -> str:

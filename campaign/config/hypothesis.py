@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from campaign.config.claims import RULES_FILE, family_rules
 from campaign.config.compose import Composer
 from campaign.config.edits import settings, stacked
 from campaign.config.evidence import check_evidence, counts_here, here
 from campaign.config.schema import as_record, number, one_of, text
+from campaign.diagnosis.families import document, members
+from campaign.diagnosis.ideas import DISPATCH, KERNEL, UNSEEN
 from campaign.errors import BadInput, DoesNotFit, UnknownName
 from campaign.records import Edit, Hypothesis, Part
 from campaign.records.plan import PARITY_KINDS
@@ -148,9 +151,35 @@ def _check_variables(edit: Edit, key: str) -> None:
             )
 
 
+def _check_acts_on(found: Hypothesis, composer: Composer) -> None:
+    """What an edit acts on is what a profile can show: a family of kernels or a group of them, the project's own too,
+    `dispatch`, `kernel:REGEX`, or what no profile tells apart. Raises BadInput, UnknownName with the nearest."""
+    what = found.acts_on
+    where = f"acts_on in conf/hypothesis/{found.name}.yaml"
+    if what.startswith(KERNEL):
+        try:
+            re.compile(what.removeprefix(KERNEL))
+        except re.error as error:
+            raise BadInput(
+                f"hypothesis.acts_on = {what!r} does not compile as a regular expression: {error}",
+                remedy=f"correct {where}",
+            ) from error
+        return
+    own = {rule["family"] for rule in family_rules(composer.root) if "family" in rule}
+    if not members(what) and what not in {DISPATCH, *UNSEEN, *own}:
+        known = {*document()["titles"], *document()["groups"], DISPATCH, *UNSEEN, *own}
+        raise UnknownName(
+            "family of kernels (hypothesis.acts_on)",
+            what,
+            known,
+            remedy=f"correct {where}: a family, {DISPATCH}, {KERNEL}REGEX, or one of your own in conf/{RULES_FILE}",
+        )
+
+
 def _check(found: Hypothesis, composer: Composer) -> None:
     for key in ("claim", "mechanism", "acts_on"):
         text(getattr(found, key), f"hypothesis.{key}")
+    _check_acts_on(found, composer)
     ratio = found.predicted_ratio
     number(ratio, "hypothesis.predicted_ratio", "control seconds / treatment seconds, above 0", ratio > 0)
     one_of(found.parity.kind, "hypothesis.parity.kind", PARITY_KINDS)

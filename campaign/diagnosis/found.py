@@ -185,13 +185,15 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class Direction:
-    """Copies of the device in one direction ("DtoD", "HtoD", "memset")."""
+    """Copies of the device in one direction ("DtoD", "HtoD", "memset"). `roof_share` is what they use of the device's
+    DRAM while they run, a copy within the device counted twice (read and written); None where the roof is unknown."""
 
     name: str
     count: int
     bytes: int
     summed_ns: int
     bytes_per_second: float | None
+    roof_share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ LONGEST = 2048  # characters that are looked at: enough for any real name, and n
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w+::|`anonymous namespace'::")
 _RETURNS = re.compile(r"^(?:(?:static|inline|__global__|void|std::enable_if<.*?>::type)\s+)+")
 _LAMBDA = re.compile(r"\{lambda\([^{}]*\)#\d+\}")
+# A template argument's value as NVIDIA's demangler writes it, `(int)128` and `(bool)0`; others write 128 and false.
+_CASTS = re.compile(r"\((?:(?:un)?signed )?(?:int|long|long long|short|char)\)(?=-?\d)")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]")
 
 
@@ -17,6 +19,7 @@ def normal(name: str) -> str:
     """The name without return type, anonymous namespaces, arguments and spaces, with its template arguments: two
     profilers' names of one kernel become equal."""
     found = _RETURNS.sub("", _CLONE.sub("", _ANONYMOUS.sub("", name[:LONGEST].strip())))
+    found = _CASTS.sub("", found).replace("(bool)0", "false").replace("(bool)1", "true")
     return re.sub(r"\s+", "", _without_arguments(found))
 
 

@@ -36,7 +36,10 @@ TURN_FILE = ".lock"
 _READ_BYTES = 256 * 1024  # twice as fast as the default on a ledger of 50 MB
 _DECODED_AT_ONCE = 250
 KINDS = frozenset(
-    "campaign registered probe trial blocks decision stack note revoked static ruling study finding sweep".split()
+    (
+        "campaign registered probe trial blocks decision stack note revoked static ruling study finding sweep "
+        "profile diagnosis"
+    ).split()
 )
 
 

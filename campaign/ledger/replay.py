@@ -185,6 +185,34 @@ class Replay:
         """What was written of sweeps, in order: the bodies, each with its `line`."""
         return [{**entry.body, "line": entry.line} for entry in self._entries({"sweep"})]
 
+    # Profiles: evidence of where time goes, which no decision or finding looks at
+
+    def profile_rows(self) -> list[dict[str, Any]]:
+        """Every profile of two arms and every recorded diagnosis of a trace, in order, as plain JSON values with
+        `kind`, `id`, `line`, `time`, the `commit` that it was written under, and `sequence`, its place among them
+        from 1 on."""
+        found = enumerate(self._entries({"profile", "diagnosis"}), 1)
+        return [
+            {
+                **entry.body,
+                "kind": entry.kind,
+                "id": entry.id,
+                "line": entry.line,
+                "time": entry.time,
+                "commit": entry.stamp.commit,
+                "sequence": place,
+            }
+            for place, entry in found
+        ]
+
+    def last_diagnosis(self, workload: str | None = None) -> dict[str, Any] | None:
+        """The newest recorded diagnosis, as in `profile_rows`; None without one. Where `workload` is given, one of it,
+        or of a trace from elsewhere that was recorded before the ledger was about any."""
+        for row in reversed(self.profile_rows()):
+            if row["kind"] == "diagnosis" and (workload is None or row["workload"] in ("", workload)):
+                return row
+        return None
+
     def _entries(self, kinds: set[str] | frozenset[str], plan: str = "") -> list[Entry]:
         found = list(self.store.entries(kinds, verify=False, plan=plan))
         if self.store.torn and self.store.torn not in self.notices:

@@ -78,6 +78,8 @@ KINDS = (
     "study",
     "finding",
     "sweep",
+    "profile",
+    "diagnosis",
 )
 
 __all__ = [

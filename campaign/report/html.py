@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from campaign import __version__, units
@@ -56,10 +57,16 @@ WIDTH, NAME, VALUE, ROW = 640, 190, 150, 24  # of a figure: whole, for names, fo
 
 
 def document(reports: Reports) -> str:
-    """The whole file. Raises Unavailable without markdown-it-py."""
+    """The campaign page as a whole file. Raises Unavailable without markdown-it-py."""
+    said = "The ledger is the source; this is a view of it."
+    return whole_document(f"Campaign {reports.campaign}", blocks(reports), said)
+
+
+def whole_document(name: str, found: Sequence[Block], foot: str) -> str:
+    """The whole file of a page that begins with a first heading; `name` and `foot` are plain text. Raises Unavailable
+    without markdown-it-py."""
     markdown = parser()
-    found = blocks(reports)
-    title = html.escape(f"Campaign {reports.campaign}")
+    title = html.escape(name)
     body = "\n".join(_rendered(block, markdown) for block in found)
     names = [block.removeprefix("## ") for block in found if isinstance(block, str) and block.startswith("## ")]
     links = "".join(f'<a href="#{_anchor(name)}">{html.escape(name)}</a>' for name in names)
@@ -69,7 +76,7 @@ def document(reports: Reports) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
         f"<style>\n{STYLE}</style>\n</head>\n<body>\n{head}</h1>\n<nav>{links}</nav>\n{rest}\n"
-        f"<footer>campaign {html.escape(__version__)}. The ledger is the source; this is a view of it.</footer>\n"
+        f"<footer>campaign {html.escape(__version__)}. {html.escape(foot)}</footer>\n"
         f"</body>\n</html>\n"
     )
 

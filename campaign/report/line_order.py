@@ -27,6 +27,7 @@ class LineOrder:
         self._standing = Standing()
         self._declared: dict[str, tuple[str, list[str]]] = {}  # plan or study: its kind, the stack then
         self._ended: dict[str, int] = {}  # plan or study: the line that concluded it
+        self._profiles: set[str] = set()
         self._counts = {kind: 0 for kind in CONCLUDES}
 
     def take(self, entry: Entry) -> None:
@@ -36,6 +37,8 @@ class LineOrder:
         if entry.kind == "stack" and list(entry.body["decisions"]) != self._standing.stack:
             said = f"stack is recorded as {entry.body['decisions']}, and the lines before give {self._standing.stack}"
             self.wrong_stack = self.wrong_stack or LedgerDamaged(self.place, entry.line, said)
+        if entry.kind == "profile":
+            self._profiles.add(entry.id)
         if entry.kind in CONCLUDES.values():
             self._declared[entry.body["id"]] = (entry.kind, self._standing.stack)
         elif entry.kind in CONCLUDES:
@@ -60,6 +63,8 @@ class LineOrder:
         body, kind = entry.body, entry.kind
         if kind in ABOUT_A_DECISION and body["decision_id"] not in self._standing.rows:
             return f"it {ABOUT_A_DECISION[kind]} {body['decision_id']}, which no line before it decided"
+        if kind == "diagnosis" and body["profile"] and body["profile"] not in self._profiles:
+            return f"it is of a trace of {body['profile']}, which no line before it made"
         if kind not in ("probe", "trial", "blocks", *CONCLUDES):
             return ""
         plan = _plan(entry)

@@ -4,7 +4,7 @@ somebody, nothing in a person's text that is taken for markup. And what a page i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*|~$"} | {"<": "&lt;"})
@@ -53,9 +53,11 @@ def _backticks(text: str) -> list[str]:
     return [run for run in "".join(mark if mark == "`" else " " for mark in text).split() if run]
 
 
-def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A GitHub table. Cells are taken as they are: escape them first."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *lines))
+def table(header: Sequence[str], lines: Sequence[Sequence[str]], right: Collection[str] = ()) -> str:
+    """A GitHub table; the columns named in `right` are aligned to the right. Cells are taken as they are: escape them
+    first."""
+    rule = ["---:" if name in right else "---" for name in header]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
 
 
 def bullets(lines: Sequence[str]) -> str:

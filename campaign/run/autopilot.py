@@ -33,10 +33,21 @@ FIRST_LOOKS = ("promising", "not_promising")  # reasons of looks that could not 
 
 
 @dataclass(frozen=True)
+class Diagnosed:
+    """The most that an edit can win by the last recorded diagnosis of the trace `file`, which was taken on `stack`: on
+    another stack the same family is another share of the step, so that it orders ideas still and strikes none."""
+
+    ceiling: float
+    file: str
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Idea:
-    """A hypothesis that may be tried."""
+    """A hypothesis that may be tried. What its file says of a ceiling stands before what a diagnosis says."""
 
     job: Job
+    diagnosed: Diagnosed | None = None
 
     @property
     def name(self) -> str:
@@ -45,15 +56,33 @@ class Idea:
 
     @property
     def ceiling(self) -> float:
-        """The most that it can win by its profile; without one, what it predicts."""
+        """The most that it can win by its file or by a diagnosis; without either, what it predicts."""
         known = self.job.hypothesis.ceiling_ratio
+        if known is None and self.diagnosed is not None:
+            return self.diagnosed.ceiling
         return self.job.hypothesis.predicted_ratio if known is None else known
 
     @property
     def ceiling_text(self) -> str:
-        """'1.040x predicted', '1.120x at most'."""
+        """'1.040x predicted', '1.120x at most', '1.120x at most by the diagnosis of step.json.gz'."""
         known = self.job.hypothesis.ceiling_ratio
-        return f"{units.ratio(self.ceiling)} {'predicted' if known is None else 'at most'}"
+        if known is None and self.diagnosed is None:
+            return f"{units.ratio(self.ceiling)} predicted"
+        return f"{units.ratio(self.ceiling)} at most{self.source_text}"
+
+    @property
+    def source_text(self) -> str:
+        """' by the diagnosis of step.json.gz' where the ceiling is from there; empty where its file says it."""
+        if self.job.hypothesis.ceiling_ratio is not None or self.diagnosed is None:
+            return ""
+        return f" by the diagnosis of {self.diagnosed.file}"
+
+    def is_low(self, d: float, stack: Sequence[str]) -> bool:
+        """Whether a ceiling that holds on `stack` is not above 1 + d."""
+        known = self.job.hypothesis.ceiling_ratio
+        if known is None and self.diagnosed is not None and self.diagnosed.stack == tuple(stack):
+            known = self.diagnosed.ceiling
+        return known is not None and known <= 1 + d
 
     def is_of(self, row: Row) -> bool:
         """Whether a decision is about this very edit, on this workload as set here."""
@@ -77,10 +106,26 @@ class Survey:
     slower: tuple[str, ...] = ()
 
 
-def ordered(ideas: Sequence[Job]) -> list[Idea]:
-    """The highest ceiling first; among equals what compiles in each fresh process last, then by name."""
-    found = [Idea(job) for job in ideas]
+def ordered(ideas: Sequence[Job], diagnosed: Mapping[str, Diagnosed] | None = None) -> list[Idea]:
+    """The highest ceiling first; among equals what compiles in each fresh process last, then by name. `diagnosed` is by
+    the name of the hypothesis."""
+    found = [Idea(job, (diagnosed or {}).get(job.hypothesis.name)) for job in ideas]
     return sorted(found, key=lambda one: (-one.ceiling, "torch_compile" in one.job.hypothesis.needs, one.name))
+
+
+def diagnosed_ceilings(ledger: Ledger, job: Job) -> dict[str, Diagnosed]:
+    """What the last recorded diagnosis of the workload that `job` is about says of each hypothesis, by name. Nothing
+    where there is none, where it is of another kind of device, and of hypotheses that it could not bound. What acts on
+    a family that the trace does not have is not bounded either: an unfused norm runs under the names of other work."""
+    row = ledger.last_diagnosis(job.workload)
+    if row is None or row["device"].partition(":")[0] not in ("", job.device.partition(":")[0]):
+        return {}
+    file = f"{row['arm']} in {row['profile']}" if row["profile"] else row["trace"]["file"]
+    return {
+        one["hypothesis"]: Diagnosed(one["ceiling"], file, tuple(row["stack"]))
+        for one in row["diagnosis"]["ideas"]
+        if one["ceiling"] is not None and one["matched"]
+    }
 
 
 def survey(
@@ -112,9 +157,10 @@ def survey(
                     again.append((idea, change))
             elif tried[-1]["line"] <= begun and idea.job.hypothesis.name not in names:
                 struck[idea.name] = _standing(tried[-1])
-        elif _is_low(idea, thresholds[idea.name]):
+        elif idea.is_low(thresholds[idea.name], names):
             d = units.ratio(1 + thresholds[idea.name])
-            struck[idea.name] = f"its ceiling of {units.ratio(idea.ceiling)} is not above 1 + d = {d}"
+            said = f"{units.ratio(idea.ceiling)}{idea.source_text}"
+            struck[idea.name] = f"its ceiling of {said} is not above 1 + d = {d}"
             low.append(idea.name)
         elif why := blocked(idea.job, accepted):
             struck[idea.name] = why
@@ -178,11 +224,6 @@ def _standing(row: Row) -> str:
     if row["ruling"]:
         return f"{said}, and a person ruled {row['ruling']}"
     return f"{said}, and taken back since" if row["revoked"] else said
-
-
-def _is_low(idea: Idea, d: float) -> bool:
-    known = idea.job.hypothesis.ceiling_ratio
-    return known is not None and known <= 1 + d
 
 
 def floor_here(null: Job, ledger: Ledger) -> Floor | None:

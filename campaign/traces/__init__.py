@@ -4,7 +4,7 @@
 
 A reader is one module of this package with three names; a new format is one new file:
 
-    FORMAT       what the format is called in messages
+    FORMAT       what the format is called in messages; empty for `refused`, which is asked last
     recognises(head: bytes, path: Path) -> bool      from the first bytes (decompressed), never from the file's name
     read(path: Path) -> Timeline | KernelReport      raises BadInput (with the offset, line or table) for what cannot
                                                      be read; what was repaired or lost becomes a Notice
@@ -31,8 +31,9 @@ GZIP = b"\x1f\x8b"
 
 
 def readers() -> tuple[ModuleType, ...]:
-    """The modules here that are readers, in the order of their names."""
-    return tuple(module for module in discovery.modules(sys.modules[__name__]) if hasattr(module, "FORMAT"))
+    """The modules here that are readers, in the order of their names, and then what only refuses."""
+    found = [module for module in discovery.modules(sys.modules[__name__]) if hasattr(module, "FORMAT")]
+    return tuple(sorted(found, key=lambda module: not module.FORMAT))
 
 
 def open_profile(path: Path) -> Timeline | KernelReport:
@@ -45,7 +46,7 @@ def open_profile(path: Path) -> Timeline | KernelReport:
         if reader.recognises(head, path):
             found: Timeline | KernelReport = reader.read(path)
             return found
-    known = ", ".join(reader.FORMAT for reader in readers())
+    known = ", ".join(reader.FORMAT for reader in readers() if reader.FORMAT)
     raise BadInput(
         f"{path}: not a profile that can be read; its first bytes are {head[:16]!r}",
         remedy=f"campaign diagnose FILE, with a file of one of these: {known}",

@@ -2,169 +2,189 @@
 
 A piece is cut between two events and decoded as an array of its own. A cut may be wrong, since names and arguments can
 hold anything; but a piece that begins at an event and decodes as an array *is* a sequence of whole events, so a wrong
-cut always shows, and an earlier one or a longer piece is tried.
+cut always shows, and another one or a longer piece is tried. The text stays in one buffer, whose byte before a piece
+and byte after it are overwritten with the brackets.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Protocol
 
 from campaign.errors import BadInput
+from campaign.traces._inflate import Inflated, Plain
 
-PIECE_BYTES = 1 << 20
-LARGEST_PIECE = 64 << 20  # one event, and what stands before or after the events, fit in this or are refused
+PIECE_BYTES = 1 << 20  # fits the caches with what it decodes into
+LARGEST_PIECE = 32 << 20  # one event, and what stands before or after the events, fit in this or are refused
 TAIL_BYTES = 1 << 16  # where the last cut of a piece is looked for
 CUTS_TRIED = 4
-GZIP = b"\x1f\x8b"
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
+LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")  # msgspec calls it truncated
+TRUNCATED, TRAILING = "truncated", "trailing characters (byte "  # words of msgspec's errors, held by a test
 AGAIN = "make the trace again, or cut the file to a valid part"
 
-Decoded = list[Any]
+Decode = Callable[[Any], list[Any]]
 
 
-class Truncated(Exception):
-    """The compressed stream ends early or is damaged; `where` is the offset in the decompressed text."""
+class Mender(Protocol):
+    def __call__(self, piece: bytes, offset: int, *, last: bool) -> list[Any]: ...
+
+    def cut(self, offset: int) -> None: ...
 
 
 class Pieces:
-    """Iterate to get lists of decoded events. `before` and `after` are what stands around the array, as bytes; `offset`
-    is where the piece that was handed out last begins in the (decompressed) text."""
+    """Iterate to get lists of decoded events. While one is handled `piece` is the JSON array that it was decoded from,
+    empty where that was mended. `before` and `after` are what stands around the events, as bytes; `unread` says whether
+    more stands after them than was looked at."""
 
-    def __init__(self, file: IO[bytes], path: Path, decode: Callable[[bytes], Decoded], repair: Any) -> None:
-        self.file, self.path, self.decode, self.repair = file, path, decode, repair
+    def __init__(self, source: Plain | Inflated, path: Path, decode: Decode, mend: Mender) -> None:
+        self.source, self.path, self.decode, self.mend = source, path, decode, mend
         self.before = self.after = b""
-        self.offset = 0
-        self.ended = False
-        self.lost = ""  # why the stream ended early, if it did
+        self.piece: memoryview | bytes = b""
+        self.unread = self.closed = self.in_object = False
+        self._text = bytearray(PIECE_BYTES + 2)
+        self._end = 1  # of the text; it begins at 1
+        self._offset = 0  # of the text's beginning in the content
+        self._ended = False  # the source has
 
-    def __iter__(self) -> Iterator[Decoded]:
-        # The first byte of the buffer stands for the bracket or comma before the next event, and is a bracket, so that
-        # a piece decodes as it lies.
-        buffer = self._open()
+    def __iter__(self) -> Iterator[list[Any]]:
+        self._to_the_events()
         wanted = PIECE_BYTES
-        while True:
-            self._more(buffer, wanted - len(buffer))
-            if self.ended:
-                yield from self._rest(bytes(memoryview(buffer)[1:]))
-                return
-            found = self._piece(buffer)
+        while not self.closed:
+            self._fill(wanted)
+            found = self._cut(TAIL_BYTES) or self._whole() or self._cut(self._end) or self._last()
             if found is None:
-                if len(buffer) < LARGEST_PIECE:
-                    wanted = min(2 * len(buffer), LARGEST_PIECE)
-                    continue
-                found = self._damaged(buffer)
-            events, end = found
+                if self._end > LARGEST_PIECE:
+                    raise BadInput(
+                        f"{self.path}: no end of an event within {self._end - 1:,} bytes from offset {self._offset:,}",
+                        remedy=AGAIN,
+                    )
+                wanted = 2 * self._end
+                continue
+            events, used = found
             yield events
-            self.offset += end
-            del buffer[:end]
-            buffer[:1] = b"["
+            self.piece, events, found = b"", [], None
+            self._drop(used)
             wanted = PIECE_BYTES
+        self._fill(PIECE_BYTES)
+        self.after = bytes(self._text[1 : self._end])
+        self.unread = not self._ended and self._end > PIECE_BYTES
 
-    def _open(self) -> bytearray:
-        """Read up to the first event; the bracket before it, and what was read beyond."""
-        buffer = bytearray()
+    def _to_the_events(self) -> None:
+        """Read on until the text begins where the first event does."""
+        seen = 1
         while True:
-            self._more(buffer, PIECE_BYTES if buffer else TAIL_BYTES)
-            stripped = buffer.lstrip(b"\xef\xbb\xbf \t\r\n")
-            if stripped.startswith(b"["):
-                self.offset = len(buffer) - len(stripped)
-                return stripped
-            if found := EVENTS_KEY.search(buffer):
-                self.before, self.offset = bytes(buffer[: found.start()]), found.end() - 1
-                return buffer[found.end() - 1 :]
-            if self.ended or len(buffer) > LARGEST_PIECE:
-                seen = f"in its first {len(buffer):,} bytes" if not self.ended else "in it"
+            self._fill(max(TAIL_BYTES, 2 * self._end))
+            start = 1
+            while self._text[start : start + 1].isspace() or self._text[start] in b"\xef\xbb\xbf":
+                start += 1
+            if self._text[start] == ord("["):
+                return self._drop(start + 1)
+            found = EVENTS_KEY.search(self._text, max(1, seen - 64), self._end)
+            if found:
+                self.before, self.in_object = bytes(self._text[1 : found.start()]), True
+                return self._drop(found.end())
+            if self._ended or self._end > LARGEST_PIECE:
+                where = "in it" if self._ended else f"in its first {self._end - 1:,} bytes"
+                lost = f" ({self.source.lost})" if self.source.lost else ""
                 raise BadInput(
-                    f"{self.path}: no array traceEvents {seen}{self._lost_text()}",
+                    f"{self.path}: no array traceEvents {where}{lost}",
                     remedy="export the trace again: prof.export_chrome_trace(FILE)",
                 )
+            seen = self._end
 
-    def _more(self, buffer: bytearray, count: int) -> None:
-        while count > 0 and not self.ended:
+    def _fill(self, size: int) -> None:
+        """Have `size` bytes of text, or all that is left."""
+        if size + 2 > len(self._text):
+            longer = bytearray(size + 2)
+            longer[: self._end] = self._text[: self._end]
+            self._text = longer
+        with memoryview(self._text) as view:
+            while self._end <= size and not self._ended:
+                count = self.source.into(view[self._end : size + 1])
+                self._end += count
+                self._ended = not count
+
+    def _drop(self, used: int) -> None:
+        """Let the text begin at `used`."""
+        rest = self._end - used
+        if len(self._text) > PIECE_BYTES + 2 and rest < PIECE_BYTES:
+            self._text = bytearray(memoryview(self._text)[used - 1 : self._end]).ljust(PIECE_BYTES + 2, b"\0")
+        else:
+            self._text[1 : 1 + rest] = self._text[used : self._end]
+        self._offset += used - 1
+        self._end = 1 + rest
+
+    def _array(self, end: int) -> list[Any]:
+        """The text up to `end` as an array. Raises ValueError where it is none."""
+        kept = self._text[end]
+        self._text[0], self._text[end] = ord("["), ord("]")
+        view = memoryview(self._text)[: end + 1]
+        try:
+            events = self.decode(view)
+        except ValueError:
+            self._text[end] = kept
+            raise
+        self.piece = view
+        return events
+
+    def _cut(self, within: int) -> tuple[list[Any], int] | None:
+        """The events up to one of the last cuts, and where the rest begins; None where no cut is right. Of the cuts
+        further away every second, fourth, eighth one is tried."""
+        cuts = [
+            (cut.start() + 1, cut.end()) for cut in BETWEEN.finditer(self._text, max(1, self._end - within), self._end)
+        ]
+        chosen = list(range(1, min(CUTS_TRIED, len(cuts)) + 1))
+        while within > TAIL_BYTES and chosen and 2 * chosen[-1] <= len(cuts):
+            chosen.append(2 * chosen[-1])
+        for back in chosen:
             try:
-                part = self.file.read(min(count, PIECE_BYTES))
-            except (EOFError, zlib.error, OSError) as error:  # isal and gzip raise each of these on damaged streams
-                part, self.lost = b"", str(error) or type(error).__name__
-            if not part:
-                self.ended = True
-            buffer += part
-            count -= len(part)
-
-    def _piece(self, buffer: bytearray) -> tuple[Decoded, int] | None:
-        """The events up to one of the last cuts, and where its comma is; None where no cut is right."""
-        for comma in reversed(_commas(buffer)[-CUTS_TRIED:]):
-            buffer[comma] = ord("]")
-            try:
-                return self.decode(bytes(memoryview(buffer)[: comma + 1])), comma
-            except ValueError:
-                buffer[comma] = ord(",")
-        return None
-
-    def _damaged(self, buffer: bytearray) -> tuple[Decoded, int]:
-        commas = _commas(buffer)
-        if not commas:
-            raise BadInput(
-                f"{self.path}: no end of an event within {len(buffer):,} bytes from offset {self.offset:,}",
-                remedy=AGAIN,
-            )
-        return self.repair(bytes(memoryview(buffer)[1 : commas[-1]]), self.offset + 1, last=False)[0], commas[-1]
-
-    def _rest(self, buffer: bytes) -> Iterator[Decoded]:
-        """The last events and what stands after them."""
-        for close in _closings(buffer):
-            try:
-                events = self.decode(b"[" + buffer[:close] + b"]")
+                return self._array(cuts[-back][0]), cuts[-back][1]
             except ValueError:
                 continue
-            self.after = buffer[close + 1 :]
-            yield events
-            return
-        events, end = self.repair(buffer, self.offset + 1, last=True)
-        self.after = buffer[end:]
-        yield events
+        return None
 
-    def _lost_text(self) -> str:
-        return f" (the compressed stream ends early: {self.lost})" if self.lost else ""
+    def _whole(self) -> tuple[list[Any], int] | None:
+        """The events up to the array's end, where that is in the text; those that can be read where it is damaged;
+        None where the text merely stops too early."""
+        self._text[0] = ord("[")
+        try:
+            with memoryview(self._text)[: self._end] as view:
+                self.closed, events = True, self.decode(view)
+                return events, self._end
+        except ValueError as error:
+            self.closed = False
+            why = str(error)
+        if TRAILING in why:
+            byte = int(why.partition(TRAILING)[2].rstrip(")"))
+            end = self._text.rfind(b"]", 1, byte + 1)
+            events = self._array(end)
+            self.closed = True
+            return events, end + 1
+        if TRUNCATED in why and not LONE_SURROGATE.search(self._text, 1, self._end):
+            return None
+        return self._damaged()
 
+    def _damaged(self) -> tuple[list[Any], int] | None:
+        if self._ended:
+            self.closed = True
+            return self.mend(bytes(self._text[1 : self._end]), self._offset, last=True), self._end
+        cuts = list(BETWEEN.finditer(self._text, max(1, self._end - TAIL_BYTES), self._end))
+        if not cuts:
+            return None
+        return self.mend(bytes(self._text[1 : cuts[-1].start() + 1]), self._offset, last=False), cuts[-1].end()
 
-def _commas(buffer: bytearray) -> list[int]:
-    """Where commas between events may be, near the end of the buffer."""
-    for tail in (TAIL_BYTES, 16 * TAIL_BYTES):
-        first = max(0, len(buffer) - tail)
-        found = [buffer.index(b",", between.start()) for between in BETWEEN.finditer(buffer, first)]
-        if found:
-            return found
-    return []
-
-
-def _closings(buffer: bytes) -> Iterator[int]:
-    """Where the array may end, the likeliest first: most files have little after it."""
-    tried = 0
-    place = len(buffer)
-    while tried < 64 and (place := buffer.rfind(b"]", 0, place)) >= 0:
-        tried += 1
-        yield place
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The decompressed bytes of a file. Raises BadInput where it cannot be opened."""
-    try:
-        with path.open("rb") as file:
-            packed = file.read(2) == GZIP
-        if packed:
-            from isal import igzip
-
-            with igzip.open(path, "rb") as stream:
-                yield stream
-        else:
-            with path.open("rb") as stream:
-                yield stream
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}", remedy="campaign diagnose --help") from error
+    def _last(self) -> tuple[list[Any], int] | None:
+        """What is left where the file ends without the array's end: a whole event, or part of one."""
+        if not self._ended:
+            return None
+        self.closed = True
+        rest = bytes(self._text[1 : self._end]).rstrip().rstrip(b",")
+        self.mend.cut(self._offset)
+        try:
+            return self.decode(b"[" + rest + b"]"), self._end
+        except ValueError:
+            return [], self._end

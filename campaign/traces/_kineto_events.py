@@ -40,7 +40,7 @@ STEP = "ProfilerStep#"
 NO_RAW = msgspec.Raw(b"")
 
 
-class Arguments(msgspec.Struct, gc=False):
+class Arguments(msgspec.Struct, gc=False, eq=False):
     device: Value = None
     stream: Value = None
     correlation: Value = None
@@ -52,12 +52,7 @@ class Arguments(msgspec.Struct, gc=False):
     block: msgspec.Raw = NO_RAW
 
 
-PLAIN_ARGUMENTS = {
-    field.name: field.encode_name for field in msgspec.structs.fields(Arguments) if field.name not in ("grid", "block")
-}
-
-
-class Event(msgspec.Struct, gc=False):
+class Event(msgspec.Struct, gc=False, eq=False):
     ph: str = ""
     cat: str = ""
     name: str = ""
@@ -68,7 +63,7 @@ class Event(msgspec.Struct, gc=False):
     args: Arguments | None = None
 
 
-class ExactEvent(msgspec.Struct, gc=False):
+class ExactEvent(msgspec.Struct, gc=False, eq=False):
     """The times alone, as they are written: a double cannot hold nanoseconds of the epoch."""
 
     ts: Decimal | None = None
@@ -96,48 +91,79 @@ class Categories(dict[str, int]):
 
 EXACT = msgspec.json.Decoder(list[ExactEvent])
 TYPED = msgspec.json.Decoder(list[Event])
-LOOSE = msgspec.json.Decoder(list[Any])
+APART = msgspec.json.Decoder(list[msgspec.Raw])
+ONE = msgspec.json.Decoder(Event)
+ONE_EXACT = msgspec.json.Decoder(ExactEvent)
 
 
-def decode(piece: bytes) -> list[Event]:
-    """The events of a JSON array. One whose fields have other types than an event's is read field by field.
+def decode(piece: bytes | memoryview) -> list[Event]:
+    """The events of a JSON array. Where some have fields of other types than an event's, those fields are left out.
 
-    Raises ValueError where the text is not a JSON array.
+    Times that need `exactly` are doubles. Raises ValueError where the text is not a JSON array.
     """
     try:
-        events = TYPED.decode(piece)
-        first = next((event.ts for event in events if event.ph == "X" and isinstance(event.ts, float)), 0.0)
-        # A file counts all its times from one beginning, so the first says whether doubles can hold them.
-        return _exactly(events, piece) if abs(first) >= EXACT_BELOW_US else events
+        return TYPED.decode(piece)
     except msgspec.ValidationError:
-        return [_lenient(one) for one in LOOSE.decode(piece) if isinstance(one, dict)]
+        pass
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    try:
+        return [_one(raw) for raw in APART.decode(piece)]
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
 
-def _exactly(events: list[Event], piece: bytes) -> list[Event]:
-    """The same events with their times as they are written."""
-    try:
-        times = EXACT.decode(piece)
-    except msgspec.ValidationError:  # some are text: those are exact already
-        return events
-    for event, exact in zip(events, times, strict=True):
-        event.ts, event.dur = exact.ts, exact.dur
+def decode_exactly(piece: bytes | memoryview) -> list[Event]:
+    """The same, and every time as it is written."""
+    events = decode(piece)
+    exactly(events, piece)
     return events
 
 
-def _lenient(one: dict[str, Any]) -> Event:
-    def plain(value: Any) -> Any:
-        return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+def exactly(events: list[Event], piece: bytes | memoryview) -> None:
+    """Give the events of a piece their times as they are written: a double cannot hold nanoseconds of the epoch."""
+    try:
+        times = EXACT.decode(piece)
+    except msgspec.ValidationError:
+        times = [_one_exact(raw) for raw in APART.decode(piece)]
+    for event, exact in zip(events, times, strict=True):
+        event.ts = event.ts if exact.ts is None else exact.ts
+        event.dur = event.dur if exact.dur is None else exact.dur
 
-    given = one.get("args")
-    arguments = None
-    if isinstance(given, dict):
-        arguments = Arguments(**{name: plain(given.get(key)) for name, key in PLAIN_ARGUMENTS.items()})
-    text = {key: value if isinstance(value := one.get(key), str) else "" for key in ("ph", "cat")}
-    name = one.get("name")
-    rest = {key: plain(one.get(key)) for key in ("ts", "dur", "pid", "tid")}
-    return Event(**text, name=name if isinstance(name, str) else str(name), **rest, args=arguments)
+
+def _one(raw: msgspec.Raw) -> Event:
+    try:
+        return ONE.decode(raw)
+    except msgspec.ValidationError:
+        pass
+    given = msgspec.json.decode(raw)
+    if not isinstance(given, dict):
+        return Event()
+    event = Event(args=_typed(given["args"], Arguments)) if isinstance(given.get("args"), dict) else Event()
+    return _filled(event, {key: value for key, value in given.items() if key != "args"})
+
+
+def _typed(given: dict[str, Any], kind: type[Arguments]) -> Arguments:
+    raws = {key: msgspec.Raw(msgspec.json.encode(given[key])) for key in ("grid", "block") if key in given}
+    return _filled(kind(**raws), given)
+
+
+def _filled(struct: Any, given: dict[str, Any]) -> Any:
+    """The struct with those of the given fields that have its types."""
+    for field in msgspec.structs.fields(struct):
+        if field.encode_name in given and field.type is not msgspec.Raw:
+            try:
+                setattr(struct, field.name, msgspec.convert(given[field.encode_name], field.type))
+            except msgspec.ValidationError:
+                continue
+    return struct
+
+
+def _one_exact(raw: msgspec.Raw) -> ExactEvent:
+    try:
+        return ONE_EXACT.decode(raw)
+    except msgspec.ValidationError:  # some are text: those are exact already
+        return ExactEvent()
 
 
 def call_kind(name: str) -> Call:

@@ -1,8 +1,8 @@
 """Reading a damaged piece of a trace all the same, and saying what was done to it. Never silently.
 
-First the faults that profilers really write are mended in place (control characters and lone backslashes in names, text
-that is not UTF-8, `nan`, `N/A` and `Infinity` as numbers, numbers beyond any float, a comma before a bracket). If the
-piece still does not decode, its events are taken one by one, and those that cannot be read are counted and left out.
+First the faults that profilers really write are mended (control characters, lone backslashes and half surrogates in
+names, text that is not UTF-8, `nan`, `N/A` and `Infinity` as numbers, a comma before a bracket). If the piece still
+does not decode, its events are taken one by one, and those that cannot be read are counted and left out.
 """
 
 from __future__ import annotations
@@ -15,53 +15,46 @@ from pathlib import Path
 from typing import Any
 
 from campaign.errors import BadInput
-from campaign.traces._json_chunks import AGAIN, BETWEEN
+from campaign.traces._json_chunks import AGAIN, BETWEEN, TRAILING, TRUNCATED
 from campaign.traces.timeline import Notice
 
-LARGEST_EVENT = 16 << 20
-MOST_LOST = 1000  # events that may be left out before the file is refused
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BAD_ESCAPE = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+MOST_LOST = 10_000  # events that may be left out before the file is refused
+PARTS_JOINED = 16  # what looks like so many events may be one, with a list of objects in its arguments
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_ESCAPE = re.compile(
+    rb'\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}'
+    rb"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|(?P<bad>))"
+)
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _NOT_A_NUMBER = re.compile(rb"([:\[,]\s*)(?:[-+]?(?:nan|inf(?:inity)?)|n/a)(?=\s*[,}\]])", re.IGNORECASE)
-_HUGE = re.compile(rb"([:\[,]\s*)-?\d[\d.]*[eE]\+?\d{3,}(?=\s*[,}\]])")
-_TRAILING = re.compile(rb",(\s*[\]}])")
-_START = re.compile(rb"\{")
+_TRAILING_COMMA = re.compile(rb",(\s*[\]}])")
 
 
 class Repair:
     """Called with a piece that does not decode. `notices()` says what was mended or lost in the whole file."""
 
-    def __init__(self, path: Path, decode: Callable[[bytes], list[Any]]) -> None:
+    def __init__(self, path: Path, decode: Callable[[Any], list[Any]]) -> None:
         self.path, self.decode = path, decode
         self.mended: Counter[str] = Counter()
         self.lost = 0
-        self.first_lost: int | None = None
+        self.first_lost = 0
         self.cut_at: int | None = None
 
-    def __call__(self, piece: bytes, offset: int, *, last: bool) -> tuple[list[Any], int]:
-        """The events of `piece`, which begins at `offset` of the text, and how much of it was used; where it is the
-        `last` one it may end in the middle of an event. Raises BadInput where too little can be read."""
+    def __call__(self, piece: bytes, offset: int, *, last: bool) -> list[Any]:
+        """The events of `piece`, which begins at `offset` of the content; where it is the `last` one, what stands after
+        the events may follow, or it may end in the middle of an event. Raises BadInput where nothing can be read, or
+        too little."""
+        before = self.mended.copy()
         mended = self._mend(piece)
-        if not last:
-            try:
-                return self.decode(b"[" + mended + b"]"), len(piece)
-            except ValueError:
-                return self._one_by_one(mended, offset), len(piece)
-        for close in _ends(mended):
-            try:
-                return self.decode(b"[" + mended[:close] + b"]"), len(piece)
-            except ValueError:
-                continue
-        cuts = [found.start() + 1 for found in BETWEEN.finditer(mended)]
-        for cut in reversed(cuts[-4:]):
-            try:
-                events = self.decode(b"[" + mended[:cut] + b"]")
-            except ValueError:
-                continue
-            self.cut_at = offset + cut
-            return events, len(piece)
-        return self._one_by_one(mended, offset), len(piece)
+        try:
+            return self._array(mended, offset, last)
+        except ValueError:
+            self.mended = before  # each event is mended on its own: a missing quote turns all after it inside out
+            return self._one_by_one(piece, offset, last)
+
+    def cut(self, offset: int) -> None:
+        """Remember that the file ends within the events, near `offset`."""
+        self.cut_at = offset
 
     def notices(self) -> tuple[Notice, ...]:
         found = []
@@ -69,12 +62,33 @@ class Repair:
             what = ", ".join(f"{count:,} {name}" for name, count in self.mended.most_common())
             found.append(Notice("repaired", f"the file is not valid JSON; mended while reading: {what}"))
         if self.cut_at is not None:
-            text = f"the file ends in the middle of an event, near offset {self.cut_at:,}: events after it are lost"
+            text = f"the file ends within its events, near offset {self.cut_at:,}: events after it are lost"
             found.append(Notice("truncated", text, lowers_confidence=True))
         if self.lost:
             text = f"{self.lost:,} events could not be read and are left out, the first near offset {self.first_lost:,}"
             found.append(Notice("events_lost", text, lowers_confidence=True))
         return tuple(found)
+
+    def _array(self, text: bytes, offset: int, last: bool) -> list[Any]:
+        """A mended piece. Raises ValueError where it is still no array of events."""
+        if not last:
+            return self.decode(b"[" + text + b"]")
+        try:
+            return self.decode(b"[" + text)
+        except ValueError as error:
+            why = str(error)
+        if TRAILING in why:
+            byte = int(why.partition(TRAILING)[2].rstrip(")"))
+            return self.decode(b"[" + text[: text.rfind(b"]", 0, byte) + 1])
+        cuts = [found.start() + 1 for found in BETWEEN.finditer(text)] if TRUNCATED in why else []
+        for end in [len(text.rstrip().rstrip(b",")), *reversed(cuts[-4:])]:
+            try:
+                events = self.decode(b"[" + text[:end] + b"]")
+            except ValueError:
+                continue
+            self.cut(offset + end)
+            return events
+        raise ValueError(why)
 
     def _mend(self, piece: bytes) -> bytes:
         try:
@@ -84,58 +98,82 @@ class Repair:
             self.mended["stretches that are not UTF-8"] += text.count("\ufffd")
             piece = text.encode()
 
+        def escape(found: re.Match[bytes]) -> bytes:
+            if found.lastgroup is None:
+                return found.group()
+            self.mended["bad escapes"] += 1
+            return rb"\ufffd" if found.lastgroup == "half" else rb"\\"
+
+        def control(found: re.Match[bytes]) -> bytes:
+            self.mended["control characters"] += 1
+            return b"\\u%04x" % found.group()[0]
+
         def string(found: re.Match[bytes]) -> bytes:
             text = found.group()
-            if b"\\" not in text and not _CONTROL.search(text):
-                return text
-            text, escapes = _BAD_ESCAPE.subn(rb"\\\\", text)
-            text, controls = _CONTROL.subn(lambda one: b"\\u%04x" % one.group()[0], text)
-            self.mended["bad escapes"] += escapes
-            self.mended["control characters"] += controls
-            return text
+            if b"\\" in text:
+                text = _ESCAPE.sub(escape, text)
+            return _CONTROL.sub(control, text)
 
         piece = _STRING.sub(string, piece)
         for pattern, by, what in (
             (_NOT_A_NUMBER, rb"\1null", "values that are not numbers"),
-            (_HUGE, rb"\1null", "numbers beyond any float"),
-            (_TRAILING, rb"\1", "commas before a bracket"),
+            (_TRAILING_COMMA, rb"\1", "commas before a bracket"),
         ):
             piece, count = pattern.subn(by, piece)
-            self.mended[what] += count
-        self.mended = +self.mended
+            if count:
+                self.mended[what] += count
         return piece
 
-    def _one_by_one(self, piece: bytes, offset: int) -> list[Any]:
+    def _one_by_one(self, piece: bytes, offset: int, last: bool) -> list[Any]:
         """Every event of the piece that can be read on its own."""
         events: list[Any] = []
         edges = [0, *(found.end() for found in BETWEEN.finditer(piece)), len(piece)]
-        for first, end in pairwise(edges):
-            text = piece[first:end].strip().rstrip(b",").strip().removesuffix(b"]").strip()
-            if not text or len(text) > LARGEST_EVENT:
+        place = 0
+        while place + 1 < len(edges):
+            first, why = edges[place], ""
+            for after in range(place + 1, min(place + 1 + PARTS_JOINED, len(edges))):
+                whole = last and after + 1 == len(edges)
+                found, problem = self._event(piece[first : edges[after]], offset + first, whole)
+                why = why or problem
+                if found is not None or TRUNCATED not in problem:
+                    break
+            if found is not None:
+                events += found
+                place = after
                 continue
-            try:
-                events += self.decode(b"[" + text + b"]")
-            except ValueError as error:
-                self.lost += 1
-                if self.first_lost is None:
-                    self.first_lost = offset + first
-                if self.lost > MOST_LOST:
-                    raise BadInput(
-                        f"{self.path}: more than {MOST_LOST:,} events cannot be read, the first near offset "
-                        f"{self.first_lost:,} ({error})",
-                        remedy=AGAIN,
-                    ) from error
-        if not events and self.first_lost is not None:
+            place += 1
+            if last and TRUNCATED in why and place + 1 == len(edges):
+                self.cut(offset + first)
+            else:
+                self._lose(offset + first, why)
+        if not events and self.lost:
             raise BadInput(
                 f"{self.path}: not valid JSON near offset {self.first_lost:,}, and no event there can be read",
                 remedy=AGAIN,
             )
         return events
 
+    def _event(self, text: bytes, offset: int, last: bool) -> tuple[list[Any] | None, str]:
+        """One event, or why it cannot be read."""
+        text = text.strip().rstrip(b",").rstrip()
+        if not text:
+            return [], ""
+        why = ""
+        for mended in (False, True):
+            before = self.mended.copy()
+            try:
+                return self._array(self._mend(text) if mended else text, offset, last), ""
+            except ValueError as error:
+                self.mended = before
+                why = why or str(error)
+        return None, why
 
-def _ends(piece: bytes) -> list[int]:
-    found: list[int] = []
-    place = len(piece)
-    while len(found) < 64 and (place := piece.rfind(b"]", 0, place)) >= 0:
-        found.append(place)
-    return found
+    def _lose(self, offset: int, why: str) -> None:
+        self.first_lost = self.first_lost if self.lost else offset
+        self.lost += 1
+        if self.lost > MOST_LOST:
+            raise BadInput(
+                f"{self.path}: more than {MOST_LOST:,} events cannot be read, the first near offset "
+                f"{self.first_lost:,} ({why})",
+                remedy=AGAIN,
+            )

@@ -52,6 +52,7 @@ class KernelCounters:
     dram_bytes: float | None = None  # read and written
     waves: float | None = None  # per multiprocessor
     failed: tuple[str, ...] = ()  # counters that the tool could not collect, by its own names
+    profiled: bool = True  # False for a launch that failed or of which nothing was measured
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from typing import Any
 import msgspec
 
 from campaign.errors import BadInput
-from campaign.traces._json_chunks import Pieces, opened
+from campaign.traces._inflate import opened
+from campaign.traces._json_chunks import Pieces
 from campaign.traces._kineto_columns import Columns
 from campaign.traces._kineto_events import Top, decode
 from campaign.traces._operators import operator_events
 from campaign.traces._repair import Repair
-from campaign.traces.timeline import Device, Notice, Source, Timeline
+from campaign.traces.timeline import LONGEST_NAME, Device, Notice, Source, Timeline
 
 FORMAT = "Kineto trace (.json, .json.gz)"
 _OBJECT = re.compile(
@@ -41,16 +42,16 @@ def recognises(head: bytes, path: Path) -> bool:
 
 def read(path: Path) -> Timeline:
     """Read a trace. Raises BadInput for one without an array of events, and for one that cannot be mended."""
-    columns = Columns(path)
+    columns = Columns()
     repair = Repair(path, decode)
-    with opened(path) as file:
-        pieces = Pieces(file, path, decode, repair)
+    with opened(path) as content:
+        pieces = Pieces(content, path, decode, repair)
         for events in pieces:
-            columns.take(events)
+            columns.take(events, pieces.piece)
     top = _top(pieces)
-    notices = [*repair.notices(), *columns.notices()]
-    if pieces.lost:
-        text = f"the compressed stream ends early ({pieces.lost}): events after it are lost"
+    notices = [*repair.notices(), *_notices(columns)]
+    if content.lost:
+        text = f"{content.lost}: events after it are lost"
         notices.append(Notice("truncated", text, lowers_confidence=True))
     if repair.lost and not columns.seen:
         raise BadInput(f"{path}: no event of it can be read", remedy="make the trace again")
@@ -78,6 +79,32 @@ def read(path: Path) -> Timeline:
         notices += _without_device(timeline, columns)
     timeline.notices = tuple(notices)
     return timeline
+
+
+def _notices(columns: Columns) -> list[Notice]:
+    found = []
+    says = {
+        "ts": ("bad_times", "{} events have no usable `ts` and are left out", True),
+        "dur": (
+            "bad_durations",
+            "{} events have no usable `dur` (missing, negative or too large): they count as launches without time",
+            True,
+        ),
+        "begin/end": ("unpaired", "{} begin and end events (ph B, E) are not read", False),
+    }
+    for key, (code, text, lowers) in says.items():
+        if columns.bad[key]:
+            found.append(Notice(code, text.format(f"{columns.bad[key]:,}"), lowers))
+    if columns.names.cut:
+        text = f"{columns.names.cut:,} names are longer than {LONGEST_NAME:,} characters: cut"
+        found.append(Notice("long_names", text))
+    if columns.long:
+        text = f"{columns.long:,} device events are longer than 1 s: counted as they are; see whether they are real"
+        found.append(Notice("long_events", text, lowers_confidence=True))
+    if columns.resolution_ns > 1 and len(columns.events):
+        text = f"the file's clock steps by {columns.resolution_ns:,} ns: each gap and event may be off by that much"
+        found.append(Notice("coarse_clock", text))
+    return found
 
 
 def _without_device(timeline: Timeline, columns: Columns) -> list[Notice]:

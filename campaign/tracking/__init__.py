@@ -1,10 +1,10 @@
 """The MLflow view of a ledger: a mirror that can be deleted and rebuilt at any time.
 
-Read in this order: `mirror` (what is written, and when), `mapping`, `trials` and `found` (decisions, their trials and
-findings as metrics, params and tags), `note`, `finding_note` and `scoreboard` (as prose), `figure` and `finding_figure`
-(as pictures), `tables` (as CSV), `runs` (MLflow's own terms), `store` (the SQLite file and its lock), `review` (the
-runs table and its URL), `server` (`campaign ui`). MLflow and matplotlib are imported inside functions only: `import
-campaign.tracking` is cheap.
+Read in this order: `mirror` (what is written, and when), `mapping`, `trials`, `found` and `profiles` (decisions, their
+trials, findings and profiles as metrics, params and tags), `note`, `finding_note` and `scoreboard` (as prose), `figure`
+and `finding_figure` (as pictures), `tables` (as CSV), `runs` (MLflow's own terms), `store` (the SQLite file and its
+lock), `review` (the runs table and its URL), `server` (`campaign ui`). MLflow and matplotlib are
+imported inside functions only: `import campaign.tracking` is cheap.
 """
 
 from campaign.tracking.mirror import sync

@@ -30,7 +30,7 @@ def lay_out(folder: Path, ledger: Decided, decision: Decision, evidence: Evidenc
         _write_json(folder / "probe.json", to_json(evidence.probe))
         for arm in evidence.probe.arms:
             if arm.log:
-                _copy(ledger, arm.log, folder / "logs" / f"probe-{arm.arm}.txt")
+                copied(ledger, arm.log, folder / "logs" / f"probe-{arm.arm}.txt")
     _write_declared(folder, ledger, evidence.plan, evidence.rounds)
     _write_picture(folder / "figures" / "decision.png", decision_png(decision, evidence))
 
@@ -65,11 +65,11 @@ def _write_declared(folder: Path, ledger: Decided, plan: Plan | Study, rounds: S
     )
     patch = plan.source.get("patch_sha256")
     if patch:
-        _copy(ledger, f"raw/{patch}.patch", folder / "code.patch.txt", whole=True)
+        copied(ledger, f"raw/{patch}.patch", folder / "code.patch.txt", whole=True)
     for round_ in rounds:
         for trial in round_.trials:
             if trial.log:
-                _copy(ledger, trial.log, folder / trials.log_path(round_, trial))
+                copied(ledger, trial.log, folder / trials.log_path(round_, trial))
 
 
 def _write_picture(path: Path, png: bytes | None) -> None:
@@ -83,7 +83,7 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _copy(ledger: Decided, relative: str, target: Path, *, whole: bool = False) -> None:
+def copied(ledger: Decided, relative: str, target: Path, *, whole: bool = False) -> None:
     """Copy a file from beside the ledger; of a long one, unless `whole`, its end with a line that says so."""
     try:
         source = ledger.path(relative)

@@ -29,6 +29,9 @@ class Decided(Protocol):
     def findings(self) -> Sequence[Found]:
         """Every finding, with its sequence number."""
 
+    def profile_rows(self) -> Sequence[Mapping[str, Any]]:
+        """Profiles and recorded diagnoses as JSON values, with their `kind`, `id`, `time` and `sequence`."""
+
     def plans(self) -> Sequence[Plan]:
         """Every registered plan."""
 

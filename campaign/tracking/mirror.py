@@ -1,6 +1,8 @@
-"""Writing decisions and findings to MLflow, so often as one likes: the same ledger always ends as the same runs.
+"""Writing decisions, findings and profiles to MLflow, so often as one likes: the same ledger always ends as the same
+runs.
 
-A decision is a parent run whose nested runs are its trials (one per round and arm); a finding is one run. The tag
+A decision is a parent run whose nested runs are its trials (one per round and arm); a finding is one run, and so are
+a profile and a diagnosis, without metrics. The tag
 `campaign.mirror` turns to `whole` as the very last write; a run without it is the half of a mirror that died, and is
 deleted and written anew.
 """
@@ -10,11 +12,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from campaign.errors import LedgerDamaged, UnknownName
 from campaign.records import Decision, Evidence, Found, Round, StudyEvidence, Trial
-from campaign.tracking import finding_note, found, mapping, note, owner, runs, trials, words
+from campaign.tracking import finding_note, found, mapping, note, owner, profiles, runs, trials, words
 from campaign.tracking.attachments import lay_out, lay_out_finding
 from campaign.tracking.decided import AS_DECIDED, Decided, Standing, standings
 from campaign.tracking.scoreboard import Board, scoreboard
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def sync(ledger: Decided, ids: Collection[str] | None = None) -> list[str]:
-    """Mirror the decisions and findings (default: all) that MLflow lacks; returns their ids, decisions first.
+    """Mirror the decisions, findings and profiles (default: all) that MLflow lacks; returns their ids in that order.
 
     Decisions that were revoked or ruled on since are marked so, and the scoreboard is rewritten. Raises TrackingFailed
     with the cause and `campaign sync`, UnknownName for an id that the ledger does not have, and LedgerDamaged for one
@@ -35,10 +37,11 @@ def sync(ledger: Decided, ids: Collection[str] | None = None) -> list[str]:
     decisions, findings = list(ledger.decisions()), list(ledger.findings())
     everything: list[Decision | Found] = [*decisions, *findings]
     wanted = [one for one in everything if ids is None or one.id in ids]
-    if ids is not None and (missing := set(ids) - {one.id for one in wanted}):
+    traced = [row for row in ledger.profile_rows() if ids is None or row["id"] in ids]
+    if ids is not None and (missing := set(ids) - {one.id for one in wanted} - {row["id"] for row in traced}):
         known_ids = [one.id for one in everything]
         raise UnknownName("decision or finding", min(missing), known_ids, remedy="campaign ledger")
-    if not wanted:
+    if not wanted and not traced:
         return []
     root, campaign = ledger.folder.parent.parent, ledger.folder.name
     standing = standings(ledger)
@@ -68,6 +71,7 @@ def sync(ledger: Decided, ids: Collection[str] | None = None) -> list[str]:
             elif isinstance(one, Found) and isinstance(evidence, StudyEvidence):
                 _write_finding(client, experiment, ledger, one, evidence, decisions)
             written.append(one.id)
+        written += _write_profiles(client, experiment, ledger, traced)
         changed = _mark(client, decisions, known, standing)
         if written or changed:
             runs.describe(client, experiment, scoreboard(Board.of(ledger)))
@@ -165,3 +169,27 @@ def _write_finding(
         client.log_artifacts(run_id, folder)
     client.set_terminated(run_id, words.finding_status(one), end_time=end)
     client.set_tag(run_id, runs.MIRROR_TAG, runs.WHOLE)
+
+
+def _write_profiles(
+    client: MlflowClient, experiment: str, ledger: Decided, rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Each profile and diagnosis that has no whole run yet as a run of its own; their ids."""
+    known = runs.mirrored(client, experiment, profiles.KIND, [row["id"] for row in rows]) if rows else {}
+    written = []
+    for row in rows:
+        there = known.get(row["id"], [])
+        if any(runs.is_whole(run) for run in there):
+            continue
+        for half in there:
+            runs.delete(client, experiment, half)
+        end = runs.milliseconds(row["time"])
+        tags = {**profiles.tags(row), "campaign.profile_id": row["id"], runs.MIRROR_TAG: "half"}
+        run_id = _begin(client, experiment, profiles.name(row), end, tags)
+        with tempfile.TemporaryDirectory(prefix="campaign-mirror-") as folder:
+            profiles.lay_out(Path(folder), ledger, row)
+            client.log_artifacts(run_id, folder)
+        client.set_terminated(run_id, "FINISHED", end_time=end)
+        client.set_tag(run_id, runs.MIRROR_TAG, runs.WHOLE)
+        written.append(row["id"])
+    return written

@@ -170,3 +170,15 @@ def test_cpu_time_may_not_decide_for_several_threads_or_a_gpu(project):
     with pytest.raises(BadInput, match="device cuda"):
         load(project, ["workload=reference_1b", "protocol.clock=cpu"])
     assert load(project, ["workload.threads=2", "protocol.clock=wall"]).protocol.clock == "wall"
+
+
+@pytest.mark.parametrize(
+    "acts_on", ["gemm", "gemm_fp8", "dispatch", "nothing", "kernel:recurrent_.*<256>", "tokenizer"]
+)
+def test_an_edit_acts_on_a_family_a_group_a_kernel_or_a_family_of_the_projects_own(
+    project, add, add_hypothesis, acts_on
+):
+    add("diagnosis.yaml", "families: [{family: tokenizer, pattern: '^tok_'}]\n")
+    path = add_hypothesis("x", "workload.seed=3")
+    path.write_text(path.read_text().replace("acts_on: norm", f"acts_on: '{acts_on}'"))
+    assert load(project, ["hypothesis=x"]).hypothesis.acts_on == acts_on

@@ -49,6 +49,11 @@ print("HEAVY", code, sorted({name.split(".")[0] for name in sys.modules} & set(%
         (["stack"], 0),
         (["show", "--help"], 0),
         (["show", "1"], 2),
+        (["diagnose", "--help"], 0),
+        (["diagnose"], 2),
+        (["diagnose", "nope.json", "--target", "0.5"], 2),
+        (["compare", "--help"], 0),
+        (["compare", "one.json"], 2),
     ],
 )
 def test_light_answer_imports_nothing_heavy(project, words, code):

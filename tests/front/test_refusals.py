@@ -197,6 +197,25 @@ def test_hypothesis_named_as_an_arm_of_a_study_is_refused(project, add_hypothesi
         load(project, [f"hypothesis={name}"])
 
 
+@pytest.mark.parametrize(
+    ("acts_on", "near"),
+    [("nrom", "norm"), ("gemm_bf1", "gemm_bf16"), ("dispach", "dispatch"), ("recompte", "recompute")],
+)
+def test_misspelt_family_in_acts_on_is_refused_with_the_nearest(project, add_hypothesis, acts_on, near):
+    path = add_hypothesis("x", "workload.seed=3")
+    path.write_text(path.read_text().replace("acts_on: norm", f"acts_on: {acts_on}"))
+    with pytest.raises(UnknownName, match=f"no family of kernels .* '{acts_on}'; did you mean '{near}'") as caught:
+        load(project, ["hypothesis=x"])
+    assert "conf/hypothesis/x.yaml" in caught.value.remedy
+
+
+def test_kernel_pattern_that_does_not_compile_is_refused(project, add_hypothesis):
+    path = add_hypothesis("x", "workload.seed=3")
+    path.write_text(path.read_text().replace("acts_on: norm", "acts_on: 'kernel:recurrent_(backward'"))
+    with pytest.raises(BadInput, match="does not compile as a regular expression"):
+        load(project, ["hypothesis=x"])
+
+
 def test_search_path_that_is_not_there_is_refused(project):
     with pytest.raises(BadInput, match="/nowhere/at/all is not there"):
         jobs(project, ["hydra.searchpath=[file:///nowhere/at/all]"])

@@ -18,7 +18,7 @@ HYPOTHESIS = """\
 hypothesis:
   claim: A claim for a test.
   mechanism: a planted change
-  acts_on: sleep
+  acts_on: dispatch
   predicted_ratio: 1.3
   parity: {kind: bitwise}
 """

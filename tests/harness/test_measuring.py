@@ -16,10 +16,11 @@ from campaign.memory import step_memory
 from campaign.memory.tensors import graph_pool_bytes, live_tensor_peak
 from campaign.parity import measure, relative_distance
 from campaign.probe import GRADIENT_SAMPLE, probe_workload
+from campaign.probe.loaded import only_what_is_loaded
 from campaign.probe.operators import counted
 from campaign.records import ArmProbe, ParityClaim
 from campaign.timing import is_steady, steps_per_block, timed_block
-from campaign.worker import only_what_is_loaded, spelled
+from campaign.worker import spelled
 
 MIB = 1 << 20
 

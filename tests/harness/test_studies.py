@@ -118,6 +118,13 @@ def test_a_combination_that_cannot_run_costs_its_own_numbers_only(study_project)
     assert kinds(study_project).count("blocks") == 3
 
 
+def test_interactions_without_a_finding_end_with_3(study_project, capsys):
+    assert (
+        main(["interactions", "half_sleep", "half_nap", *WAITS, "workload.fault=raise", "--rounds", "2", "--yes"]) == 3
+    )
+    assert "no finding: the root arm could not run" in capsys.readouterr().out
+
+
 def test_nobody_at_the_terminal_and_no_yes_measures_nothing(study_project, capsys):
     assert main(["interactions", "half_sleep", "half_nap", *WAITS]) == 2
     said = capsys.readouterr().err
