@@ -54,10 +54,10 @@ def compare(
     """What changed from one trace to the other. Raises BadInput for a range that a trace does not have."""
     classifier = Classifier(before_question.rules)
     one, two = _side(before, before_question, classifier), _side(after, after_question, classifier)
-    kernels = _changes(one, two, one.kernels(), two.kernels())
+    matched, why = _matched(one, two)
+    kernels = _changes(one, two, per_step=matched)
     families = _by_family(kernels)
     total = _total(kernels)
-    matched, why = _matched(one, two)
     unit = "a step" if matched else "in the range"
     return Comparison(
         before=before.source,
@@ -83,9 +83,10 @@ def _side(timeline: Timeline, question: Question, classifier: Classifier) -> _Si
     return _Side(timeline, busy, find_steps(timeline, busy, question.steps, question.window), notices)
 
 
-def _changes(
-    one: _Side, two: _Side, before: dict[str, tuple[str, int, int]], after: dict[str, tuple[str, int, int]]
-) -> tuple[Change, ...]:
+def _changes(one: _Side, two: _Side, *, per_step: bool) -> tuple[Change, ...]:
+    """What each kernel became, a step where both ranges hold known steps, else in the whole ranges."""
+    before, after = one.kernels(), two.kernels()
+    earlier, later_steps = (one.divisor, two.divisor) if per_step else (1, 1)
     nothing = ("", 0, 0)
     found = []
     for name in dict.fromkeys((*before, *after)):
@@ -95,10 +96,10 @@ def _changes(
             Change(
                 name,
                 family or other,
-                launches / one.divisor,
-                later / two.divisor,
-                length / one.divisor,
-                later_length / two.divisor,
+                launches / earlier,
+                later / later_steps,
+                length / earlier,
+                later_length / later_steps,
             )
         )
     return tuple(sorted(found, key=_size, reverse=True))

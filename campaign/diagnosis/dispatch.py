@@ -10,7 +10,7 @@ import numpy as np
 from campaign import units
 from campaign.diagnosis import found, gaps
 from campaign.diagnosis.busy import Busy
-from campaign.diagnosis.found import Dispatch, MetricUse, Pass, Steps
+from campaign.diagnosis.found import Dispatch, Pass, Steps
 from campaign.traces.timeline import Call, Timeline
 
 IDLE_MATTERS = 0.05  # of the range. Less idle is worth at most 1.053x if all of it went
@@ -32,7 +32,7 @@ def dispatch(timeline: Timeline, busy: Busy, steps: Steps) -> Dispatch:
         idle_by_cause_ns=why.by_cause_ns,
         gaps=why.largest,
         passes=_passes(timeline),
-        metrics=tuple(MetricUse(one.device, one.name, one.samples, one.mean, one.largest) for one in timeline.metrics),
+        metrics=timeline.metrics,
         verdict=verdict,
         sentence=sentence,
         aggregation_ceiling=ceiling,

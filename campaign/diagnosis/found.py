@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from campaign.traces.counters import KernelCounters
-from campaign.traces.timeline import Notice, Source
+from campaign.traces.timeline import Metric, Notice, Source
 
 EVIDENCE = "profile"
 DEVICE_BOUND, HOST_BOUND, SYNC_BOUND, MIXED = "device-bound", "host-bound", "sync-bound", "mixed"
@@ -89,15 +89,6 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class MetricUse:
-    device: int
-    name: str
-    samples: int
-    mean: float
-    largest: float
-
-
-@dataclass(frozen=True)
 class Dispatch:
     """`idle_by_cause_ns` splits the idle time of all devices by Gap.cause; gaps too small and too many to look up one
     by one are under `small`. `aggregation_ceiling` is what removing all idle time that launching can explain would
@@ -110,7 +101,7 @@ class Dispatch:
     idle_by_cause_ns: dict[str, int]
     gaps: tuple[Gap, ...]
     passes: tuple[Pass, ...]
-    metrics: tuple[MetricUse, ...]
+    metrics: tuple[Metric, ...]
     verdict: str
     sentence: str
     aggregation_ceiling: float | None
@@ -185,8 +176,7 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class Direction:
-    """Copies of the device in one direction ("DtoD", "HtoD", "memset"). `roof_share` is what they use of the device's
-    DRAM while they run, a copy within the device counted twice (read and written); None where the roof is unknown."""
+    """Copies in one direction ("DtoD", "HtoD", "memset"). `roof_share`: their use of the DRAM's rate, where known."""
 
     name: str
     count: int

@@ -48,12 +48,9 @@ def _bounded(
         saved = busy.removed_ns(set(matched))
         share, most = saved / whole, ratio(whole, saved)
         if not matched:
-            why = UNSEEN.get(claim.acts_on, f"nothing in this profile is {claim.acts_on}")
-            seen = claim.acts_on not in UNSEEN and bool(members(claim.acts_on))
-            ceiling = 1.0 if seen else None
-            return IdeaCeiling(
-                claim.name, claim.acts_on, (), 0.0 if seen else None, ceiling, claim.predicted_ratio, seen, why
-            )
+            # The work may run under another family's kernels (an unfused norm is pointwise and reductions).
+            why = UNSEEN.get(claim.acts_on, f"no kernel of this profile is known as {claim.acts_on}: no bound")
+            return IdeaCeiling(claim.name, claim.acts_on, (), None, None, claim.predicted_ratio, False, why)
     struck, why = False, f"all of {', '.join(matched[:4]) or claim.acts_on} gone would give {_text(most)}"
     if most is not None and floor is not None and most <= 1 + floor:
         struck, why = True, f"{why}, not above the {units.ratio(1 + floor)} that this machine resolves"

@@ -29,7 +29,7 @@ def diagnose(timeline: Timeline | None, reports: Sequence[KernelReport], questio
     if timeline is None:
         if not reports:
             raise BadInput("nothing to diagnose", remedy="campaign diagnose FILE")
-        kernels, _ = find_kernels(reports, {})
+        kernels, _ = find_kernels(reports, {}, Classifier(question.rules).family)
         return Diagnosis(sources[0], report_notices, None, None, None, None, kernels, (), sources)
     classifier = Classifier(question.rules)
     window, notices = window_of(timeline, question.window)
@@ -40,7 +40,7 @@ def diagnose(timeline: Timeline | None, reports: Sequence[KernelReport], questio
     if families and families.unclassified_share > UNCLASSIFIED_MATTERS:
         text = f"{100 * families.unclassified_share:.1f} % of the busy time is in kernels that no family rule knows"
         notices.append(Notice("unclassified", text))
-    kernels, unjoined = find_kernels(reports, kernel_shares(busy, timeline.names))
+    kernels, unjoined = find_kernels(reports, kernel_shares(busy, timeline.names), classifier.family)
     from campaign.diagnosis.copies import find_copies
 
     return Diagnosis(
@@ -49,7 +49,7 @@ def diagnose(timeline: Timeline | None, reports: Sequence[KernelReport], questio
         dispatch=found,
         families=families,
         ceilings=find_ceilings(busy, classifier.titles, question.target),
-        copies=find_copies(busy, timeline, kernels) if busy.devices else None,
+        copies=find_copies(busy, timeline, kernels, steps.count) if busy.devices else None,
         kernels=kernels,
         ideas=rank(question.ideas, busy, found, timeline.names, question.floor) if busy.range_ns else (),
         reports=sources,

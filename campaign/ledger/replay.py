@@ -206,10 +206,12 @@ class Replay:
         ]
 
     def last_diagnosis(self, workload: str | None = None) -> dict[str, Any] | None:
-        """The newest recorded diagnosis, as in `profile_rows`; None without one. Where `workload` is given, one of it,
-        or of a trace from elsewhere that was recorded before the ledger was about any."""
+        """The newest recorded diagnosis of a trace (kernel reports alone have no step), as in `profile_rows`; None
+        without one. Where `workload` is given, one of it, or of a trace from elsewhere that was recorded before the
+        ledger was about any."""
         for row in reversed(self.profile_rows()):
-            if row["kind"] == "diagnosis" and (workload is None or row["workload"] in ("", workload)):
+            of_trace = row["kind"] == "diagnosis" and row["diagnosis"]["dispatch"] is not None
+            if of_trace and (workload is None or row["workload"] in ("", workload)):
                 return row
         return None
 

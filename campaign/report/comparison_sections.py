@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from campaign import units
 from campaign.diagnosis.families import titles
 from campaign.diagnosis.found import Change, Comparison, Steps
@@ -24,7 +26,7 @@ def comparison_paper(found: Comparison, top: Top) -> Paper:
                 ("after", f"{found.after.file}: {source_text(found.after)}; {_steps(found.after_steps)}"),
             )
         ),
-        notices(found.notices),
+        notices(tuple(dict.fromkeys(found.notices))),
     )
     kernels = sorted(found.kernels, key=_moved, reverse=True)
     moved = [one for one in kernels if _differs(one)]
@@ -60,7 +62,8 @@ def comparison_paper(found: Comparison, top: Top) -> Paper:
         "neighbours), so no difference here is a speedup. Compare launches; time says where to look. "
         f"What gives a speedup: {found.speedup_command}."
     )
-    return Paper(f"{found.before.file} against {found.after.file}", head, sections, last)
+    title = f"{Path(found.before.file).name} against {Path(found.after.file).name}"
+    return Paper(title, head, sections, last)
 
 
 def _steps(steps: Steps) -> str:

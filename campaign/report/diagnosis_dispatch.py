@@ -28,7 +28,7 @@ def section(found: Dispatch, top: int) -> Section:
     gaps = [
         (str(one.device) if several else NONE, units.nanoseconds(one.duration_ns),
          units.nanoseconds(one.start_ns - origins.get(one.device, 0)), one.cause, one.host or NONE,
-         f"{shown(one.before, 40) or NONE} -> {shown(one.after, 40) or NONE}")
+         f"{shown(one.before, 34) or NONE} -> {shown(one.after, 34) or NONE}")
         for one in sorted(found.gaps, key=lambda gap: -gap.duration_ns)[:top]
     ]  # fmt: skip
     passes = [
@@ -68,9 +68,9 @@ def section(found: Dispatch, top: int) -> Section:
                  [(line[1], line[0], *line[2:]) for line in gaps],
                  left=("cause",), folding=("the host did", "between"), least=("begins at", "between"),
                  title="The largest gaps"),
-            grid(("pass", "count", "on the host", "on the stream"), passes, left=("pass",),
+            grid(("pass", "count", "on the host", "on the stream"), passes, folding=("pass",),
                  title="Named ranges on two clocks, which overlap: compare them, never add them"),
-            grid(("metric", "device", "samples", "mean", "largest"), metrics, left=("metric",),
+            grid(("metric", "device", "samples", "mean", "largest"), metrics, folding=("metric",),
                  title="GPU metric samples"),
         ),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def _steps(found: Dispatch) -> str:
         return f"not known: {steps.why}" if steps.why else "not known; --steps N says how many"
     said = f"{steps.count:,} ({steps.source})" if steps.source else f"{steps.count:,}"
     if not steps.attributable:
-        return f"{said}, unattributable: {steps.why}"
+        return f"{said}, unattributable" + ("" if steps.why in found.sentence else f": {steps.why}")
     return steps.why or said
 
 
@@ -124,5 +124,6 @@ def _launches(found: Dispatch, steps: int | None) -> str:
     total = found.host_launches + found.graph_launches
     if not total:
         return ""
-    said = f"{units.many(found.host_launches)} kernels, {units.many(found.graph_launches)} graphs"
+    kernels, graphs = found.host_launches, found.graph_launches
+    said = f"{kernels:,} {'kernel' if kernels == 1 else 'kernels'}, {graphs:,} {'graph' if graphs == 1 else 'graphs'}"
     return said + (f"; {units.many(total / steps)} a step" if steps else "")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from campaign import units
 from campaign.diagnosis.found import Diagnosis, KernelFinding
 from campaign.report.kernel_names import shown
 from campaign.report.sections import Facts, Named, Part, Said, Section, grid, parts
+from campaign.traces.counters import KernelCounters
 
 NONE = "-"
 STALLS = 4  # reasons that are named
+NAMED = 8  # counters
+LONGEST_VERDICT = 72
 NAME_ROOM = 80
 
 
@@ -16,18 +21,23 @@ def section(found: Diagnosis, top: int) -> Section:
     """Every kernel in one table, then the first `top` with all their counters."""
     lines = [
         (one.name, units.share(one.share) if one.share is not None else NONE,
-         units.ratio(one.ceiling) if one.ceiling is not None else NONE, one.verdict)
+         units.ratio(one.ceiling) if one.ceiling is not None else NONE, _short(one.verdict))
         for one in found.kernels[: 4 * top]
     ]  # fmt: skip
     more = len(found.kernels) - len(lines)
     made: list[Part | None] = [
-        grid(("kernel", "share", "ceiling", "verdict"), lines, names="kernel", left=("verdict",)),
+        grid(("kernel", "share", "ceiling", "verdict"), lines, names="kernel", folding=("verdict",)),
         Said(f"{more} more are in --json, or with --top N." if more > 0 else ""),
         Said(_unjoined(found)),
     ]
     for one in found.kernels[:top]:
         made += [Named(one.name, _beside(one)), Said(one.verdict, strong=True), _facts(one)]
     return Section("Kernels", parts(*made))
+
+
+def _short(verdict: str) -> str:
+    """The verdict as it fits a table; all of it stands with the kernel."""
+    return verdict if len(verdict) <= LONGEST_VERDICT else verdict.partition(":")[0]
 
 
 def _unjoined(found: Diagnosis) -> str:
@@ -77,8 +87,8 @@ def _facts(one: KernelFinding) -> Facts:
             ("because", "; ".join(one.numbers)),
             ("try", "; ".join(one.next)),
             ("do not try", one.avoid),
-            ("lacking", ", ".join(one.missing)),
-            ("not collected", ", ".join(counters.failed)),
+            ("lacking", _some(one.missing)),
+            ("not collected", _some([name for name in counters.failed if name not in one.missing])),
         )
     )  # fmt: skip
 
@@ -86,13 +96,26 @@ def _facts(one: KernelFinding) -> Facts:
 def _launch(one: KernelFinding) -> str:
     counters = one.counters
     return _listed(
-        (counters.grid_blocks, "{} blocks"),
-        (counters.threads_per_block, "of {} threads"),
+        (_blocks(counters), "{}"),
         (counters.cluster_blocks if (counters.cluster_blocks or 1) > 1 else None, "clusters of {}"),
         (counters.multiprocessors, "{} multiprocessors"),
         (counters.architecture or None, "{}"),
         (units.nanoseconds(counters.duration_seconds * 1e9) if counters.duration_seconds is not None else None, "{}"),
     )
+
+
+def _blocks(counters: KernelCounters) -> str | None:
+    """'1,320 blocks of 128 threads'."""
+    said = [
+        f"{counters.grid_blocks:,} blocks" if counters.grid_blocks is not None else "",
+        f"of {counters.threads_per_block:,} threads" if counters.threads_per_block is not None else "",
+    ]
+    return " ".join(part for part in said if part) or None
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def _registers(one: KernelFinding) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from campaign import units
 from campaign.diagnosis.found import Ceilings, Copies, Diagnosis, Families, FamilyShare, IdeaCeiling
@@ -39,10 +40,14 @@ def diagnosis_paper(found: Diagnosis, top: Top) -> Paper:
         diagnosis_kernels.section(found, top.kernels) if found.kernels else None,
         _ideas(found.ideas) if found.dispatch or found.ideas else None,
     ]
-    reports = [("counters", source_text(one)) for one in found.reports]
-    trace = [("profile", source_text(found.source))] if found.dispatch or not reports else []
+    reports = [("counters", _from(one)) for one in found.reports]
+    trace = [("profile", _from(found.source))] if found.dispatch or not reports else []
     head = parts(Facts((*trace, *reports)), notices(found.notices))
-    return Paper(f"Diagnosis of {found.source.file}", head, tuple(one for one in sections if one), LAST)
+    return Paper(f"Diagnosis of {Path(found.source.file).name}", head, tuple(one for one in sections if one), LAST)
+
+
+def _from(source: Source) -> str:
+    return f"{source.file}: {source_text(source)}"
 
 
 def source_text(source: Source) -> str:
@@ -51,9 +56,13 @@ def source_text(source: Source) -> str:
         source.format,
         f"written by {source.tool}" if source.tool else "",
         units.size(source.size_bytes) if source.size_bytes else "",
-        f"times to {units.nanoseconds(source.resolution_ns)}" if not source.format.startswith("ncu") else "",
+        f"times to {_clock(source.resolution_ns)}" if not source.format.startswith("ncu") else "",
     ]
     return ", ".join(part for part in said if part)
+
+
+def _clock(nanoseconds: int) -> str:
+    return f"{nanoseconds // 1000} us" if nanoseconds >= 1000 and nanoseconds % 1000 == 0 else f"{nanoseconds} ns"
 
 
 def notices(found: tuple[Notice, ...]) -> Items:
@@ -174,7 +183,8 @@ def _ceilings(found: Ceilings, families: Families | None, top: Top) -> Section:
 
 def _copies(found: Copies, top: Top) -> Section:
     directions = [
-        (one.name, units.many(one.count), units.size(one.bytes), units.nanoseconds(one.summed_ns),
+        (one.name, units.many(one.count), units.size(one.bytes) if one.bytes else NONE,
+         units.nanoseconds(one.summed_ns),
          units.bandwidth(one.bytes_per_second) if one.bytes_per_second is not None else NONE)
         for one in found.directions
     ]  # fmt: skip

@@ -8,16 +8,18 @@ from functools import lru_cache
 from campaign.diagnosis.names import LONGEST, normal
 
 MARK = "..."
+DEEPEST = 3  # arguments within arguments
 # A copy or a set, with its direction.
-_COPY = re.compile(r"^(?:Mem|mem)(?:cpy|set)\b")
+_COPY = re.compile(r"^([Mm]em(?:cpy|set)) ?(?=$|[A-Z(])")
 _VOID = re.compile(r"\bvoid\s+")
 _SPACES = re.compile(r"(?:\w+::)+(?=[\w{(])")
-# Lambdas and the calls of them, and what wraps every functor or is an argument of every instance: pointers in arrays,
-# calculators of offsets, one type many times.
+# Lambdas and the calls of them, the iterators that every functor is given, what wraps every functor.
 _LAMBDAS = re.compile(
-    r"(?:::)?(?:\{lambda\([^{}]*\)#\d+\}|\[lambda\([^\[\]]*\)\(instance\d+\)\])"
-    r"|::operator\(\)\([^()]*\)(?:const)?|\((?:at::)?TensorIterator\w*&[^()]*\)|gpu_kernel_impl(?:_nocast)?<"
+    r"(?:::)?(?:\{lambda\([^{}]*\)#\d+\}|\[lambda\([^\[\]]*\)\(instance\d+\)\])|::operator\(\)\([^()]*\)(?:const)?"
 )
+_ITERATOR = re.compile(r"\((?:at::)?TensorIterator\w*(?:const)?&[^()]*\)")
+_WRAPPER = re.compile(r"gpu_kernel_impl(?:_nocast)?<")
+# What all instances of a template share: pointers in arrays, calculators of offsets, one type many times.
 _SHARED = re.compile(
     r",?(?:(?:std::)?[Aa]rray<char\*,\d+\w*>|(?:Trivial)?OffsetCalculator<[^<>]*>|memory::\w+(?:<[^<>]*>)?"
     r"|(?:Load|Store)With(?:out)?Cast(?:<[^<>]*>)?)"
@@ -32,7 +34,9 @@ def shown(name: str, room: int) -> str:
     namespaces; if that is too long, without what tells no two instances apart; and then cut in the middle of its
     template arguments."""
     full = " ".join(name.split())
-    if not _COPY.match(full):
+    if _COPY.match(full):
+        full = _COPY.sub(r"\1 ", full).strip()
+    else:
         full = normal(_VOID.sub("", full[: 4 * LONGEST])) or full
     for shorter in (str, _without_spaces, _without_shared, _without_scalars):
         full = shorter(full)
@@ -55,7 +59,10 @@ def _without_spaces(name: str) -> str:
 
 def _without_shared(name: str) -> str:
     """Without wrappers and shared arguments; brackets that lost their partners go too."""
-    found = _REPEATED.sub(r"\1", _SHARED.sub("", _LAMBDAS.sub("", name)))
+    found = _LAMBDAS.sub("", name)
+    for _ in range(DEEPEST):
+        found = _ITERATOR.sub("", found)
+    found = _REPEATED.sub(r"\1", _SHARED.sub("", _WRAPPER.sub("", found)))
     unopened = found.count(">") - found.count("<") - 2 * found.count("->")
     return found[: len(found) - unopened] if unopened > 0 and found.endswith(">" * unopened) else found
 

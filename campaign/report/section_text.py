@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 120
-NARROWEST = 40
 NARROW_NAME = 28  # characters that a column of names gets at least
-NARROW_TEXT = 24  # and one of text that may break over lines
+NARROWEST = 12  # in a terminal that is too narrow for anything
+NARROW_TEXT = 30  # and one of text that may break over lines
 GAP = 2  # between columns
 HELD = "\x00"  # a space at which no line breaks; in no text, since `plain` escapes it
 INDENT = "  "
@@ -25,7 +25,7 @@ INDENT = "  "
 
 def paper_text(paper: Paper, *, terminal: bool, width: int | None = None) -> str:
     """The whole report without a last newline. `width` is the terminal's, or COLUMNS, or 120 in a pipe."""
-    width = max(width or shutil.get_terminal_size((PIPE_WIDTH, 24)).columns, NARROWEST)
+    width = max(width or shutil.get_terminal_size((PIPE_WIDTH, 24)).columns, 40)
     writer = _Writer(width, terminal)
     lines = [*writer.heading(paper.title), *writer.parts(paper.head)]
     for place, section in enumerate(paper.sections, 1):
@@ -84,44 +84,44 @@ class _Writer:
                 yield from self.wrapped(value, lead, " " * len(lead))
 
     def grid(self, one: Grid) -> list[str]:
-        kept, room = self._columns(one)
-        places = [one.header.index(name) for name in kept]
+        widths = self._widths(one)
+        places = [one.header.index(name) for name in widths]
+        room = widths.get(one.names, 0)
         lines = [
             [shown(line[place], room) if one.header[place] == one.names else line[place] for place in places]
             for line in one.lines
         ]
-        drawn = self._drawn(one, kept, lines)
-        left_out = [name for name in one.header if name not in kept]
+        drawn = self._drawn(one, widths, lines)
+        left_out = [name for name in one.header if name not in widths]
         if left_out:
             drawn += self.wrapped(f"(left out on {self.width} columns: {', '.join(left_out)})", INDENT)
         title = [self._styled(line, "bold") for line in self.wrapped(one.title, INDENT)] if one.title else []
         return [*title, *drawn]
 
-    def _columns(self, one: Grid) -> tuple[list[str], int]:
-        """The columns that fit, and how much room the column of names has."""
-        needed = {
+    def _widths(self, one: Grid) -> dict[str, int]:
+        """The columns that fit, each with its width. What is spare goes to names first, then to text that folds."""
+        longest = {
             name: max(len(name), *(len(plain(line[place])) for line in one.lines))
             for place, name in enumerate(one.header)
         }
-        longest = needed.get(one.names, 0)
-        if one.names in needed:
-            needed[one.names] = min(longest, NARROW_NAME)
-        for name in one.folding:
-            if name in needed:
-                needed[name] = min(needed[name], NARROW_TEXT)
-        kept = list(one.header)
-        room = self.width - len(INDENT)
+        widths = dict(longest)
+        flexible = [name for name in (one.names, *one.header) if name == one.names or name in one.folding]
+        for name in flexible:
+            if name in widths:
+                widths[name] = min(longest[name], NARROW_NAME if name == one.names else NARROW_TEXT)
+        room = self.width - len(INDENT) + GAP
         for name in one.least:
-            if sum(needed[one] + GAP for one in kept) - GAP <= room:
+            if sum(widths.values()) + GAP * len(widths) <= room:
                 break
-            if name in kept:
-                kept.remove(name)
-        spare = room - sum(needed[name] + GAP for name in kept) + GAP
-        if not any(name in one.folding for name in kept):
-            return kept, min(longest, max(needed.get(one.names, 0) + spare, 12))
-        return kept, min(longest, max(needed.get(one.names, 0) + spare // 2, 12))
+            widths.pop(name, None)
+        for name in flexible:
+            if name in widths:
+                spare = room - sum(widths.values()) - GAP * len(widths)
+                more = spare // 2 if name == one.names and len(flexible) > 1 else spare
+                widths[name] = max(min(longest[name], widths[name] + more), NARROWEST)
+        return widths
 
-    def _drawn(self, one: Grid, kept: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    def _drawn(self, one: Grid, widths: dict[str, int], lines: Sequence[Sequence[str]]) -> list[str]:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
         from rich.text import Text
@@ -130,19 +130,21 @@ class _Writer:
             box=SIMPLE_HEAD if self.terminal else None,
             show_edge=False, pad_edge=False, padding=(0, GAP if not self.terminal else 1, 0, 0), header_style="bold",
         )  # fmt: skip
-        for name in kept:
+        for place, (name, width) in enumerate(widths.items()):
+            free = name == one.names or name in one.folding
             table.add_column(
                 name,
                 justify="right" if name in one.right else "left",
-                no_wrap=name not in one.folding and name != one.names,
+                no_wrap=not free,
                 overflow="fold",
+                width=min(width, max(len(name), *(len(plain(line[place])) for line in lines))) if free else None,
             )
         for place, line in enumerate(lines):
             struck = place in one.struck
             table.add_row(
                 *(
                     Text(plain(cell), style="strike" if struck and name not in one.folding else "")
-                    for name, cell in zip(kept, line, strict=True)
+                    for name, cell in zip(widths, line, strict=True)
                 ),
                 style="dim" if struck else "",
             )

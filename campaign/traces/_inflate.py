@@ -34,7 +34,7 @@ class Inflated:
         from isal import igzip_lib
 
         self._new: Any = lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-        self._error: type[Exception] = igzip_lib.error
+        self._error: Any = igzip_lib.error
         self._file = file
         self._member = self._new()
         self._packed = b""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from campaign.traces._kineto_numbers import whole
 from campaign.traces.timeline import LONGEST_NAME
 
 MOST = 1 << 15  # threads, streams, devices: a device's number must fit an int16
@@ -29,6 +30,26 @@ class Interned(dict[Any, int]):
             return MOST - 1
         self[key] = found = len(self)
         return found
+
+
+class Streams:
+    """Streams by the number in which they were first seen, each with the number of its device. A device may be written
+    as text, a stream as 'stream 7'."""
+
+    def __init__(self) -> None:
+        self.devices, self.labels = Interned(), Interned()
+        self.device_of: list[int] = []
+
+    def __getitem__(self, key: tuple[Any, Any]) -> int:
+        device, stream = key
+        number = whole(device, None)
+        if isinstance(stream, str):
+            stream = stream.removeprefix("stream ").strip()
+        place = self.devices[device if number is None else number]
+        index = self.labels[place, str(stream)]
+        if index == len(self.device_of):
+            self.device_of.append(place)
+        return index
 
 
 class Names(dict[str, int]):

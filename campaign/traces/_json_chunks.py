@@ -18,7 +18,7 @@ from campaign.traces._inflate import Inflated, Plain
 
 PIECE_BYTES = 1 << 20  # fits the caches with what it decodes into
 LARGEST_PIECE = 32 << 20  # one event, and what stands before or after the events, fit in this or are refused
-TAIL_BYTES = 1 << 16  # where the last cut of a piece is looked for
+TAIL_BYTES = 1 << 14  # where the last cut of a piece is looked for
 CUTS_TRIED = 4
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")

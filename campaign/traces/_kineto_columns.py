@@ -11,7 +11,7 @@ import numpy as np
 
 from campaign.traces import _kineto_events as kineto
 from campaign.traces import _kineto_numbers as numbers
-from campaign.traces._interned import ByName, Interned, Names
+from campaign.traces._interned import ByName, Interned, Names, Streams
 from campaign.traces._kineto_events import EXACT_BELOW_US, Arguments, Categories, Event
 from campaign.traces.spool import Spool
 from campaign.traces.timeline import CALL, EVENT, Call, Shape, Stream, Work
@@ -28,7 +28,7 @@ class Columns:
     def __init__(self) -> None:
         self.events, self.calls, self.marks = Spool(EVENT), Spool(CALL), Spool(CALL)
         self.names = Names()
-        self.threads, self.devices, self.streams = Interned(), Interned(), Interned()
+        self.threads, self.streams = Interned(), Streams()
         self.categories = Categories()
         self.shapes: dict[int, Shape] = {}
         self.graphs: list[np.ndarray] = []
@@ -36,7 +36,6 @@ class Columns:
         self.seen = self.operators = self.long = 0
         self.gcd = 0
         self.coarse_us = 0.0
-        self._places: list[int] = []  # the device of each stream
         self._runtime = ByName(lambda _, event: kineto.call_kind(event.name))
         # Traces of 2021 have the marks of steps among the operators.
         self._operator = ByName(
@@ -78,10 +77,10 @@ class Columns:
         return max(step, round(1000 * math.ulp(self.coarse_us))) if step > 1 and self.coarse_us else step
 
     def device_keys(self) -> list[int | str]:
-        return list(self.devices)
+        return list(self.streams.devices)
 
     def stream_list(self) -> list[Stream]:
-        return [Stream(device, str(label)) for device, label in self.streams]
+        return [Stream(device, str(label)) for device, label in self.streams.labels]
 
     def graph_launches(self) -> np.ndarray:
         """The correlations of graph launches, sorted."""
@@ -135,21 +134,8 @@ class Columns:
                 (event.pid if device is None else device, event.tid if stream is None else stream)
                 for event, (device, stream) in zip(group, keys, strict=True)
             ]
-        streams = _coded(keys, self)
-        return np.array(self._places, np.int16)[streams], streams
-
-    def __getitem__(self, key: tuple[Any, Any]) -> int:
-        """The index of a stream. A device may be written as text, a stream as 'stream 7'."""
-        device, stream = key
-        if (found := numbers.whole(device, None)) is not None:
-            device = found
-        if isinstance(stream, str):
-            stream = stream.removeprefix("stream ").strip()
-        place = self.devices[device]
-        index = self.streams[place, str(stream)]
-        if index == len(self._places):
-            self._places.append(place)
-        return index
+        streams = _coded(keys, self.streams)
+        return np.array(self.streams.device_of, np.int16)[streams], streams
 
     def _times(self, group: list[Event]) -> tuple[list[Event], np.ndarray, np.ndarray]:
         """Start and end in ns, of the events that have a start."""

@@ -36,6 +36,7 @@ CATEGORIES = {
 }
 
 
+MOST_CATEGORIES = 1 << 10
 STEP = "ProfilerStep#"
 NO_RAW = msgspec.Raw(b"")
 
@@ -85,7 +86,9 @@ class Categories(dict[str, int]):
     """The kind of each category that was met, however it is spelled."""
 
     def __missing__(self, category: str) -> int:
-        self[category] = found = CATEGORIES.get(category.lower(), NOTHING)
+        found = CATEGORIES.get(category.lower(), NOTHING)
+        if len(self) < MOST_CATEGORIES:
+            self[category] = found
         return found
 
 
@@ -139,13 +142,16 @@ def _one(raw: msgspec.Raw) -> Event:
     given = msgspec.json.decode(raw)
     if not isinstance(given, dict):
         return Event()
-    event = Event(args=_typed(given["args"], Arguments)) if isinstance(given.get("args"), dict) else Event()
+    event = Event(args=_typed(given["args"])) if isinstance(given.get("args"), dict) else Event()
     return _filled(event, {key: value for key, value in given.items() if key != "args"})
 
 
-def _typed(given: dict[str, Any], kind: type[Arguments]) -> Arguments:
-    raws = {key: msgspec.Raw(msgspec.json.encode(given[key])) for key in ("grid", "block") if key in given}
-    return _filled(kind(**raws), given)
+def _typed(given: dict[str, Any]) -> Arguments:
+    found = Arguments()
+    for key in ("grid", "block"):
+        if key in given:
+            setattr(found, key, msgspec.Raw(msgspec.json.encode(given[key])))
+    return _filled(found, given)
 
 
 def _filled(struct: Any, given: dict[str, Any]) -> Any:

@@ -28,13 +28,15 @@ def nanoseconds(values: list[Any]) -> np.ndarray | None:
 
 def any_nanoseconds(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Whatever they are, microseconds as nanoseconds one by one, and which of them are no such number."""
+    classes = {value.__class__ for value in values}
     try:
-        if {value.__class__ for value in values} == {Decimal}:
+        found = np.empty(0, np.int64)
+        if classes == {Decimal}:
             found = np.fromiter((round(value.scaleb(3)) for value in values), np.int64, len(values))
-        else:
-            whole = [value for value in values if value.__class__ is int]
-            found = np.fromiter(whole, np.int64, len(values)) * 1000
-        if len(found) and (np.abs(found) // 1000).max() <= LARGEST_NS // 1_000_000:
+        elif classes == {int}:
+            found = np.fromiter(values, np.int64, len(values))
+            found = found * 1000 if np.abs(found).max() < LARGEST_NS // 1000 else found[:0]
+        if len(found) and np.abs(found).max() < LARGEST_NS:
             return found, np.zeros(len(found), bool)
     except (InvalidOperation, TypeError, ValueError, OverflowError):
         pass

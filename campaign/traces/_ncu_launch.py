@@ -13,6 +13,12 @@ from campaign.traces.counters import KernelCounters
 from campaign.traces.timeline import LONGEST_NAME
 
 Readings = Mapping[str, Reading]
+_LAUNCHED = frozenset(metrics.CAPABILITY) | {
+    name
+    for ways in (*(metrics.FIELDS[field] for field in metrics.STATIC), *metrics.LIMITS.values())
+    for way in ways
+    for name in way.names
+}
 
 
 def launch(
@@ -60,14 +66,7 @@ def launch(
 
 
 def _nothing_measured(readings: Readings, failed: set[str]) -> bool:
-    static = {
-        name
-        for field, ways in (*metrics.FIELDS.items(), *(("waves", ways) for ways in metrics.LIMITS.values()))
-        if field in metrics.STATIC
-        for way in ways
-        for name in way.names
-    }
-    measured = [name for name in readings if name not in static and name not in metrics.CAPABILITY]
+    measured = [name for name in readings if name not in _LAUNCHED]
     return any(name in failed for name in measured) and not any(
         name not in failed and readings[name].value for name in measured
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from campaign.traces._ncu_numbers import BYTES, COUNT, PERCENT, SECONDS
 
@@ -27,6 +28,7 @@ def _ways(kind: str, *names: str | tuple[str, ...]) -> tuple[Way, ...]:
     return tuple(Way((name,) if isinstance(name, str) else name, kind) for name in names)
 
 
+MOST_NAMES = 1 << 14  # that are remembered: a raw page has up to 2,124, and every row the same
 SIZE = "size"  # bytes that somebody chose, and did not count
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 _ACTIVE = ".avg.pct_of_peak_sustained_active"
@@ -158,11 +160,13 @@ _NAMES = frozenset(
 _PATTERNS = (STALL_RATIO, STALL_LABEL, STALL_PERCENT, STALL_SAMPLES)
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def is_wanted(name: str) -> bool:
     """Whether a metric says anything that a diagnosis asks for."""
     return name in _NAMES or pipe(name) is not None or any(one.fullmatch(name) for one in _PATTERNS)
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def pipe(name: str) -> tuple[str, int] | None:
     """The pipe that a metric is about, and how good it is (lower is better); None for any other metric."""
     if name in PIPE_LABELS:
@@ -177,6 +181,7 @@ def pipe(name: str) -> tuple[str, int] | None:
     return (which, rank) if which in PIPES else None
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def stall_label(name: str) -> str | None:
     """The tool's name of the reason behind a details label: `lg_throttle` for `Stall LG Throttle`."""
     found = STALL_LABEL.fullmatch(name)

@@ -56,10 +56,6 @@ def scale(unit: str) -> tuple[str, float]:
     return COUNT, 1.0
 
 
-def is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text.translate(_GROUPING)) is not None
-
-
 class Separators:
     """What a file says of its decimal separator, by its own values."""
 
@@ -69,6 +65,8 @@ class Separators:
 
     def observe(self, column: str, text: str) -> None:
         """Take a cell as evidence, where it is any."""
+        if "." not in text and "," not in text:
+            return
         proof = _decimal(text)
         if proof in (".", ","):
             self.file.add(proof)

@@ -116,18 +116,21 @@ class Calls:
                 self._ranges(block, domains)
         export.finished.append(NVTX)
 
-    def labels(self) -> list[str]:
-        """'pid tid name' of each thread."""
+    def thread_names(self) -> dict[int, str]:
+        """The names of the threads that have calls, as far as ThreadNames has them."""
         export = self.export
         select = f"{export.whole('ThreadNames', 'globalTid')}, {export.whole('ThreadNames', 'nameId')}"
         named = dict(export.some("ThreadNames", select, most=100_000))
         wanted = {thread: named[thread] for thread in self.threads if thread in named}
         texts = self.names.lookup(sorted(set(wanted.values())))
-        found = []
-        for thread in self.threads:
-            text = texts.get(wanted.get(thread, -1), "")[:80]
-            found.append(f"{thread >> 24 & 0xFFFFFF} {thread & 0xFFFFFF} {text}".rstrip() if thread >= 0 else "?")
-        return found
+        return {thread: texts[name][:80] for thread, name in wanted.items() if name in texts}
+
+    def labels(self, names: dict[int, str]) -> list[str]:
+        """'pid tid name' of each thread."""
+        return [
+            f"{thread >> 24 & 0xFFFFFF} {thread & 0xFFFFFF} {names.get(thread, '')}".rstrip() if thread >= 0 else "?"
+            for thread in self.threads
+        ]
 
     def notices(self) -> list[Notice]:
         found = []

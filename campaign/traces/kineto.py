@@ -16,22 +16,23 @@ from typing import Any
 
 import msgspec
 
-from campaign.errors import BadInput
 from campaign.traces._inflate import opened
 from campaign.traces._json_chunks import Pieces
 from campaign.traces._kineto_columns import Columns
-from campaign.traces._kineto_events import Top, decode
+from campaign.traces._kineto_events import Top, decode, decode_exactly
+from campaign.traces._kineto_notices import notices_of
 from campaign.traces._operators import operator_events
 from campaign.traces._repair import Repair
-from campaign.traces.timeline import LONGEST_NAME, Device, Notice, Source, Timeline
+from campaign.traces.timeline import Device, Notice, Source, Timeline
 
 FORMAT = "Kineto trace (.json, .json.gz)"
-_OBJECT = re.compile(
-    rb'^\s*\{\s*"(traceEvents|schemaVersion|deviceProperties|displayTimeUnit|traceName|'
-    rb"baseTimeNanoseconds|distributedInfo|record_shapes|with_stack|profile_memory|with_flops|"
-    rb'with_modules|hip_\w+|cuda_\w+|cupti_\w+|cudnn_\w+|roctracer_\w+|trace_id|otherData|metadata)"'
+KEYS = (
+    rb"traceEvents|schemaVersion|deviceProperties|displayTimeUnit|traceName|baseTimeNanoseconds|distributedInfo|"
+    rb"record_shapes|with_stack|profile_memory|with_flops|with_modules|hip_\w+|cuda_\w+|cupti_\w+|cudnn_\w+|"
+    rb"roctracer_\w+|trace_id|otherData|metadata|host_name"
 )
-_ARRAY = re.compile(rb'^\s*\[\s*\{[^{}]*"(ph|ts)"\s*:')
+_OBJECT = re.compile(rb'\{\s*"(?:' + KEYS + rb')"\s*:')
+_ARRAY = re.compile(rb'\[\s*\{.{0,4096}?"(?:ph|ts)"\s*:', re.DOTALL)
 
 
 def recognises(head: bytes, path: Path) -> bool:
@@ -43,28 +44,30 @@ def recognises(head: bytes, path: Path) -> bool:
 def read(path: Path) -> Timeline:
     """Read a trace. Raises BadInput for one without an array of events, and for one that cannot be mended."""
     columns = Columns()
-    repair = Repair(path, decode)
-    with opened(path) as content:
-        pieces = Pieces(content, path, decode, repair)
-        for events in pieces:
-            columns.take(events, pieces.piece)
-    top = _top(pieces)
-    notices = [*repair.notices(), *_notices(columns)]
+    repair = Repair(path, decode_exactly)
+    try:
+        with opened(path) as content:
+            pieces = Pieces(content, path, decode, repair)
+            for events in pieces:
+                columns.take(events, pieces.piece)
+    except BaseException:
+        for spool in (columns.events, columns.calls, columns.marks):
+            spool.close()
+        raise
+    top, notices = _top(pieces)
+    notices = [*repair.notices(), *notices, *notices_of(columns)]
     if content.lost:
-        text = f"{content.lost}: events after it are lost"
-        notices.append(Notice("truncated", text, lowers_confidence=True))
-    if repair.lost and not columns.seen:
-        raise BadInput(f"{path}: no event of it can be read", remedy="make the trace again")
-    source = Source(
-        file=str(path),
-        format="kineto",
-        tool=_tool(top),
-        size_bytes=path.stat().st_size,
-        resolution_ns=columns.resolution_ns,
-        base_ns=top.baseTimeNanoseconds if isinstance(top.baseTimeNanoseconds, int) else 0,
-    )
+        notices.append(Notice("truncated", f"{content.lost}: events after that are lost", lowers_confidence=True))
+    base = top.baseTimeNanoseconds
     timeline = Timeline(
-        source=source,
+        source=Source(
+            file=str(path),
+            format="kineto",
+            tool=_tool(top),
+            size_bytes=path.stat().st_size,
+            resolution_ns=columns.resolution_ns,
+            base_ns=base if isinstance(base, int) and not isinstance(base, bool) else 0,
+        ),
         names=list(columns.names),
         devices=_devices(columns.device_keys(), top),
         streams=columns.stream_list(),
@@ -81,58 +84,37 @@ def read(path: Path) -> Timeline:
     return timeline
 
 
-def _notices(columns: Columns) -> list[Notice]:
-    found = []
-    says = {
-        "ts": ("bad_times", "{} events have no usable `ts` and are left out", True),
-        "dur": (
-            "bad_durations",
-            "{} events have no usable `dur` (missing, negative or too large): they count as launches without time",
-            True,
-        ),
-        "begin/end": ("unpaired", "{} begin and end events (ph B, E) are not read", False),
-    }
-    for key, (code, text, lowers) in says.items():
-        if columns.bad[key]:
-            found.append(Notice(code, text.format(f"{columns.bad[key]:,}"), lowers))
-    if columns.names.cut:
-        text = f"{columns.names.cut:,} names are longer than {LONGEST_NAME:,} characters: cut"
-        found.append(Notice("long_names", text))
-    if columns.long:
-        text = f"{columns.long:,} device events are longer than 1 s: counted as they are; see whether they are real"
-        found.append(Notice("long_events", text, lowers_confidence=True))
-    if columns.resolution_ns > 1 and len(columns.events):
-        text = f"the file's clock steps by {columns.resolution_ns:,} ns: each gap and event may be off by that much"
-        found.append(Notice("coarse_clock", text))
-    return found
-
-
 def _without_device(timeline: Timeline, columns: Columns) -> list[Notice]:
     """A run without a device is read as its operators."""
     if not columns.operators:
         return [Notice("no_device_work", "the trace has neither device events nor CPU operators")]
-    timeline.devices.append(Device(ordinal=0, name="cpu", is_cpu=True))
     operator_events(timeline)
     text = (
         "the trace has no device events: the time of CPU operators is shown in their place, each instant of a thread "
         "charged to its innermost operator"
     )
+    if "cuda_profiler_range" in columns.categories:
+        text += "; it does have counters of kernels (cuda_profiler_range), whose times are not those of the kernels"
     return [Notice("cpu_only", text)]
 
 
-def _top(pieces: Pieces) -> Top:
-    """What stands before and after the events, as far as it can be read."""
+def _top(pieces: Pieces) -> tuple[Top, list[Notice]]:
+    """What stands before and after the events, and what of it cannot be read: nothing that is counted depends on it."""
     before, after = pieces.before.strip().rstrip(b",").rstrip(), pieces.after.strip()
-    found = Top()
-    for text in (before + b"}", b"{" + after.lstrip(b",").strip()):
+    found, notices = Top(), []
+    for text, place in ((before + b"}", "before"), (b"{" + after.lstrip(b","), "after")):
+        if text == b"{" or (not pieces.in_object and not after):
+            continue
         try:
             part = msgspec.json.decode(text, type=Top)
-        except (ValueError, RecursionError):
-            continue  # nothing that is counted depends on it
+        except (ValueError, RecursionError) as error:
+            said = f"what stands {place} the events cannot be read and is left out ({error})"
+            notices.append(Notice("unread", said, lowers_confidence=b'"ph"' in text))
+            continue
         for name in Top.__struct_fields__:
             if (value := getattr(part, name)) is not None:
                 setattr(found, name, value)
-    return found
+    return found, notices
 
 
 def _tool(top: Top) -> str:

@@ -1,14 +1,18 @@
 """Nsight Compute reports (`.ncu-rep`), through NVIDIA's own reader, which is an optional package.
 
-The report's values are those of the CSV exports before they were rounded and scaled, under the raw page's names.
+The report's values are those of the CSV exports before they were rounded and scaled, under the raw page's names. The
+reader runs in a process of its own, which a damaged report may end.
 """
 
 from __future__ import annotations
 
-import math
+import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from campaign.traces.timeline import Notice, Source
 FORMAT = "Nsight Compute report (.ncu-rep, with the extra `ncu`)"
 MAGIC = b"NVR\0"
 MOST_LAUNCHES = 20_000
+CHILD = Path(__file__).with_name("_ncu_child.py")
 
 
 def recognises(head: bytes, path: Path) -> bool:
@@ -32,28 +37,24 @@ def read(path: Path) -> KernelReport:
     """Raises BadInput where the reader is not installed, cannot read the file, or finds no launch in it."""
     table = shlex.quote(str(path.with_suffix(".csv")))
     export = f"ncu --import {shlex.quote(str(path))} --csv --page raw > {table}"
-    try:
-        import ncu_report
-    except ImportError as error:
+    if find_spec("ncu_report") is None:
         raise BadInput(
-            f"{path}: an Nsight Compute report, which only NVIDIA's reader opens ({error})",
-            remedy=f"{export}, then campaign diagnose {table}; or, in the folder of this tool's"
-            " source: pip install -e '.[ncu]'",
-        ) from error
+            f"{path}: an Nsight Compute report, which only NVIDIA's reader opens (ncu_report is not installed)",
+            remedy=f"{export}, then campaign diagnose {table}; or, in the folder of this tool's source:"
+            " pip install -e '.[ncu]'",
+        )
     launches: list[KernelCounters] = []
     beyond = 0
-    try:
-        # A newer report than the reader, and a damaged one, end in exceptions of several kinds.
-        for record, action in enumerate(_actions(ncu_report.load_report(str(path))), 1):
-            if len(launches) < MOST_LAUNCHES:
-                launches.append(_launch(action, record))
-            else:
-                beyond += 1
-    except Exception as error:
-        raise BadInput(
-            f"{path}, record {len(launches) + 1}: NVIDIA's reader cannot read it ({type(error).__name__}: {error})",
-            remedy=f"{export}, with the version of ncu that wrote it",
-        ) from error
+    for record, found in enumerate(_records(path), 1):
+        if "error" in found:
+            raise BadInput(
+                f"{path}, record {record}: NVIDIA's reader cannot read it ({found['error']})",
+                remedy=f"{export}, with the version of ncu that wrote it",
+            )
+        if len(launches) < MOST_LAUNCHES:
+            launches.append(_launch(found, record))
+        else:
+            beyond += 1
     if not launches:
         raise BadInput(
             f"{path}: NVIDIA's reader finds no launch in it; the file is cut, or nothing was profiled",
@@ -68,19 +69,21 @@ def read(path: Path) -> KernelReport:
     return KernelReport(Source(str(path), "ncu-rep", tool, path.stat().st_size), tuple(launches), tuple(notices))
 
 
-def _actions(report: Any) -> Iterator[Any]:
-    for which in range(report.num_ranges()):
-        found = report.range_by_idx(which)
-        for place in range(found.num_actions()):
-            yield found.action_by_idx(place)
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """What the reader finds, launch by launch, and `error` where it ends before its time."""
+    command = [sys.executable, "-P", str(CHILD), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:  # it died within a line
+                break
+        status = child.wait()
+    if status:
+        yield {"error": f"the reader ended with {f'signal {-status}' if status < 0 else f'status {status}'}"}
 
 
-def _launch(action: Any, record: int) -> KernelCounters:
-    readings = {}
-    for name in action.metric_names():
-        if is_wanted(name):
-            metric = action.metric_by_name(name)
-            value = metric.value() if metric is not None else None
-            number = float(value) if isinstance(value, int | float) else math.nan
-            readings[name] = Reading(number if math.isfinite(number) else None, metric.unit() or "" if metric else "")
-    return launch(action.name(type(action).NameBase_DEMANGLED), record, readings)
+def _launch(found: dict[str, Any], record: int) -> KernelCounters:
+    readings = {name: Reading(value, unit) for name, (value, unit) in found["metrics"].items() if is_wanted(name)}
+    return launch(found["name"], record, readings)

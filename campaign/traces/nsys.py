@@ -80,7 +80,7 @@ def _read(export: Export) -> Timeline:
         names=names.texts,
         devices=places.devices(facts.attempt(places.facts, {}, later)),
         streams=places.streams(),
-        threads=calls.labels(),
+        threads=calls.labels(facts.attempt(calls.thread_names, {}, later)),
         events=work.events,
         calls=calls.calls,
         marks=marks,

@@ -12,6 +12,8 @@ from typing import IO
 
 import numpy as np
 
+from campaign.errors import BadInput
+
 ROWS_IN_MEMORY = 1 << 19
 SMALLEST_BLOCK = 1 << 10
 
@@ -32,7 +34,7 @@ class Spool:
         return self._on_disk + self._held
 
     def append(self, rows: np.ndarray) -> None:
-        """Take rows, at most about `rows_in_memory` at once. Raises OSError where the temporary disk is full."""
+        """Take rows, at most about `rows_in_memory` at once. Raises BadInput where the temporary disk is full."""
         if not len(rows):
             return
         self._blocks.append(rows)
@@ -66,11 +68,20 @@ class Spool:
         return rows
 
     def _spill(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="campaign-trace-")
         rows = self._sorted()
-        self._file.seek(0, 2)
-        self._file.write(rows.tobytes())
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="campaign-trace-", buffering=0)
+            self._file.seek(0, 2)
+            left = rows.view(np.uint8).data
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise BadInput(
+                f"{tempfile.gettempdir()}: no room for the trace's rows beyond {self._on_disk:,} "
+                f"({error.strerror or error})",
+                remedy="TMPDIR=DIRECTORY campaign diagnose FILE, with a directory that has room",
+            ) from error
         self._runs.append((self._on_disk, len(rows)))
         self._on_disk += len(rows)
         self._blocks, self._held = [], 0

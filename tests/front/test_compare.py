@@ -69,6 +69,14 @@ def test_steps_of_each_range_may_be_said(traces, capsys):
     assert (found["total"]["before_launches"], found["total"]["after_launches"]) == (4.0, 1.0)
 
 
+def test_range_without_steps_makes_both_whole(traces, tmp_path, capsys):
+    bare = str(profiles.kineto(tmp_path / "bare.json", FUSED, steps=0))
+    assert main(["compare", traces[0], bare, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["comparison"]
+    assert found["matched"] is False and "figures are of the whole range" in found["why"]
+    assert (found["total"]["before_launches"], found["total"]["after_launches"]) == (4.0, 4.0)
+
+
 def test_kernel_report_is_no_range(traces, tmp_path, capsys):
     assert main(["compare", traces[0], str(profiles.ncu(tmp_path / "x.csv"))]) == 2
     assert "x.csv: a kernel report has no range" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import pytest
 
 from campaign.cli import main
 from tests.front import profiles
+from tests.report import written
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "mlflow", "pandas")
@@ -62,6 +63,14 @@ def test_kernel_report_is_joined_by_name_to_every_trace(nowhere, capsys):
         assert kernel["share"] == pytest.approx(20 / 150)
         assert kernel["ceiling"] == pytest.approx(200 / 180)
         assert kernel["counters"]["registers_per_thread"] == 255
+
+
+def test_kernel_is_joined_however_a_profiler_spells_its_template_arguments(nowhere, capsys):
+    work = (("void tile<128, false, float>(float*)", "kernel", 0.0, 10.0),)
+    trace = profiles.kineto(nowhere / "one.json", work, steps=1)
+    report = profiles.ncu(nowhere / "tile.csv", "void tile<(int)128, (bool)0, float>(float *)")
+    (found,) = asked(capsys, str(trace), str(report))["diagnoses"]
+    assert found["unjoined"] == [] and found["kernels"][0]["launches_traced"] == 1
 
 
 def test_kernel_that_the_trace_does_not_have_is_named(nowhere, capsys):
@@ -126,8 +135,8 @@ def test_wrong_words_end_with_2_and_say_what_to_type(nowhere, capsys, words, say
     [
         (None, "No such file"),
         (b"", "is empty"),
-        (b"hello, world\n", "not a profile"),
-        (b"\x1f\x8b\x08\x00garbage", "gzip"),
+        (b"hello, world\n", "text"),
+        (b"\x1f\x8b\x08\x00" + 10 * b"garbage", "gzip"),
         (b'{"traceEvents": 7}', ""),
         (b"\x00" * 4096, ""),
     ],
@@ -172,6 +181,18 @@ def test_ideas_of_a_project_are_ranked_and_those_of_none_are_not(project, capsys
     ideas = {one["hypothesis"]: one for one in found["ideas"]}
     assert ideas["prenorm_fusion"]["ceiling"] == pytest.approx(200 / 180)
     assert "aa_null" not in ideas
+
+
+def test_ideas_that_cannot_exceed_the_floor_of_the_campaign_are_struck_out(project, add, capsys, tmp_path):
+    with written.opened(project, "default") as ledger:
+        written.slower(ledger)  # its plan's d is 3 %
+    # A norm of 4 us in 200: at most 200 / 196 = 1.020x.
+    work = ((profiles.GEMM, "kernel", 0.0, 196.0), (profiles.NORM, "kernel", 196.0, 4.0))
+    (found,) = asked(capsys, str(profiles.kineto(tmp_path / "step.json", work)))["diagnoses"]
+    ideas = {one["hypothesis"]: one for one in found["ideas"]}
+    assert ideas["prenorm_fusion"]["struck"] and ideas["prenorm_fusion"]["ceiling"] == pytest.approx(200 / 196)
+    assert not ideas["precision_tail"]["struck"]
+    assert any("below 1.030x" in notice["text"] for notice in found["notices"])
 
 
 def test_hypothesis_that_cannot_be_read_is_a_warning(project, add, capsys, tmp_path):

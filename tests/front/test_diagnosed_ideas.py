@@ -51,7 +51,9 @@ def diagnosed(ledger, few, *only, stack=(), **row):
         "arm": "",
         "trace": TRACE,
     }
-    ledger.append("diagnosis", f"d{len(ledger.profile_rows())}", {**body, "diagnosis": {"ideas": found}, **row})
+    ledger.append(
+        "diagnosis", f"d{len(ledger.profile_rows())}", {**body, "diagnosis": {"dispatch": {}, "ideas": found}, **row}
+    )
     jobs = few(*only)
     return ordered(jobs, diagnosed_ceilings(ledger, jobs[0]))
 

@@ -20,9 +20,9 @@ def profile(ledger: Ledger, id: str = "profile-1", workload: str = "tiny") -> di
     return body
 
 
-def diagnosis(ledger: Ledger, id: str, of: str = "", workload: str = "tiny") -> None:
+def diagnosis(ledger: Ledger, id: str, of: str = "", workload: str = "tiny", dispatch: Any = "busy") -> None:
     body = {"evidence": "profile", "workload": workload, "device": "cpu", "stack": [], "profile": of, "arm": ""}
-    ledger.append("diagnosis", id, {**body, "diagnosis": {"ideas": []}, "documents": []})
+    ledger.append("diagnosis", id, {**body, "diagnosis": {"dispatch": dispatch, "ideas": []}, "documents": []})
 
 
 def test_profiles_and_diagnoses_are_rows_in_order_numbered_together(ledger):
@@ -42,6 +42,8 @@ def test_last_diagnosis_is_the_newest_of_the_workload_or_of_no_known_one(ledger)
     assert ledger.last_diagnosis("tiny")["id"] == "d1"
     assert ledger.last_diagnosis("third") is None
     diagnosis(ledger, "d3", workload="")
+    assert ledger.last_diagnosis("tiny")["id"] == "d3"
+    diagnosis(ledger, "d4", dispatch=None)  # of kernel reports alone
     assert ledger.last_diagnosis("tiny")["id"] == "d3"
 
 

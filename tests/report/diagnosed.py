@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from campaign.diagnosis import found
+from campaign.traces import timeline
 from campaign.traces.counters import KernelCounters
 from campaign.traces.timeline import Notice, Source
 
@@ -41,7 +42,7 @@ def dispatch() -> found.Dispatch:
             found.Gap(0, 9_001_000, 10_001_000, PACK, BACKWARD, "sync", "waited in cudaStreamSynchronize"),
         ),
         passes=(found.Pass("forward", 10, 900_000, 420_000_000),),
-        metrics=(found.MetricUse(0, "SM Active [%]", 1200, 91.25, 100.0),),
+        metrics=(timeline.Metric(0, "SM Active [%]", 1200, 91.25, 100.0),),
         verdict=found.DEVICE_BOUND,
         sentence="the device is busy 99.836 % of the range; launching less is not the lever, kernels are",
         aggregation_ceiling=12.810 / 12.789,

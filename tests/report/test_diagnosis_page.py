@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 
 from campaign.diagnosis import found
 from campaign.report.diagnosis_page import diagnosis_page
+from campaign.traces import timeline
 from campaign.traces.timeline import Notice
 from tests.report import diagnosed
 from tests.report.test_html import HOSTILE, Page
@@ -22,7 +23,7 @@ def hostile():
         diagnosed.dispatch(),
         gaps=(found.Gap(0, 5_000, 9_000, NAME, NAME, "host", NAME),),
         passes=(found.Pass(NAME, 1, 1, None),),
-        metrics=(found.MetricUse(0, NAME, 1, 1.0, 1.0),),
+        metrics=(timeline.Metric(0, NAME, 1, 1.0, 1.0),),
         steps=found.Steps(3, NAME, NAME),
     )
     return diagnosed.diagnosis(

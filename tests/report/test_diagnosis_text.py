@@ -12,6 +12,7 @@ from campaign.diagnosis import found
 from campaign.report.diagnosis_sections import Top
 from campaign.report.diagnosis_text import diagnosis_text
 from campaign.report.kernel_names import shown
+from campaign.traces import timeline
 from campaign.traces.timeline import Notice
 from tests.report import diagnosed
 
@@ -139,7 +140,7 @@ def test_hostile_names_are_shown_and_not_obeyed():
         diagnosed.dispatch(),
         gaps=(found.Gap(0, 5_000, 9_000, HOSTILE, HOSTILE, "host", HOSTILE),),
         passes=(found.Pass(HOSTILE, 1, 1, None),),
-        metrics=(found.MetricUse(0, HOSTILE, 1, 1.0, 1.0),),
+        metrics=(timeline.Metric(0, HOSTILE, 1, 1.0, 1.0),),
         sentence=HOSTILE,
         steps=found.Steps(None, HOSTILE, HOSTILE),
     )

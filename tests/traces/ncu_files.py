@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from campaign.traces import KernelReport, open_profile
+from campaign.traces.counters import KernelCounters
+
 FIXED = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
          "Device", "CC")  # fmt: skip
 DETAILS = (*FIXED, "Section Name", "Metric Name", "Metric Unit", "Metric Value", "Rule Name", "Rule Type",
@@ -104,6 +107,26 @@ def details(launches: Sequence[Launch]) -> str:
         rows.append([*_fixed(number, one), "SpeedOfLight", "", "", "", "SOLBottleneck", "INF",
                      "A sentence.\nAnd, on a line of its own, another \"one\".", "", ""])  # fmt: skip
     return _written(rows)
+
+
+FIGURES = {"registers": 40, "microseconds": 12.5, "dram": 55.25, "spills": 9_650_000, "latency": 65.74,
+           "long_scoreboard": 54.69, "dynamic_shared_kbyte": 8.192}  # fmt: skip
+
+
+def only(path: Path) -> KernelCounters:
+    """The one launch of a file."""
+    (found,) = opened(path).launches
+    return found
+
+
+def opened(path: Path) -> KernelReport:
+    found = open_profile(path)
+    assert isinstance(found, KernelReport)
+    return found
+
+
+def codes(report: KernelReport) -> list[str]:
+    return [notice.code for notice in report.notices]
 
 
 def put(path: Path, text: str) -> Path:

@@ -24,11 +24,12 @@ __all__ = ["Facts", "Found", "Share", "find_kernels", "judge", "rules"]
 
 @dataclass(frozen=True)
 class Share:
-    """A kernel's part of a trace: its launches, its share of the busy time, and its Amdahl ceiling."""
+    """A kernel's part of a trace: its launches, share of the busy time and Amdahl ceiling, None where the range holds
+    nothing else."""
 
     launches: int
     share: float
-    ceiling: float
+    ceiling: float | None
 
 
 @cache

@@ -91,6 +91,11 @@ class Facts:
         return tuple(name for name, limit in limits.items() if limit == min(limits.values()))
 
     @property
+    def registers_limit(self) -> bool:
+        """Whether registers keep warps out: they run out first, and before the multiprocessor has all its warps."""
+        return "registers" in self.limited_by and "warps" not in self.limited_by
+
+    @property
     def blocks_resident(self) -> int | None:
         """Blocks that fit on a multiprocessor together."""
         if self.occupancy:

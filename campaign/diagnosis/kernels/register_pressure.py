@@ -25,7 +25,7 @@ ORDER = 20
 
 def rule(facts: Facts) -> Found | None:
     registers = facts.counters.registers_per_thread or 0
-    if registers < REGISTERS_HIGH and "registers" not in facts.limited_by:
+    if registers < REGISTERS_HIGH and not facts.registers_limit:
         return None
     if not facts.counters.spill_requests:
         return None
