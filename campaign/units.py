@@ -14,6 +14,11 @@ def ratio(value: float) -> str:
     return f"{value:.3f}x" if math.isfinite(value) else "n/a"
 
 
+def bound(value: float | None) -> str:
+    """The most that a ratio can be: 'at most 1.042x', 'no bound' where nothing limits it."""
+    return "no bound" if value is None else f"at most {ratio(value)}"
+
+
 def interval(low: float, high: float) -> str:
     """An interval of ratios: '[1.031, 1.053]'."""
     return f"[{low:.3f}, {high:.3f}]"

@@ -9,6 +9,7 @@ time in which only S ran is exact however streams overlap: where something else 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 
 from campaign import units
@@ -36,25 +37,23 @@ def find_ceilings(busy: Busy, titles: dict[str, str], target: float | None = Non
             Ceiling(
                 family,
                 share_of_range=alone / whole,
-                removed=ratio(whole, alone) or float(whole),
-                halved=ratio(whole, alone / 2) or float(whole),
+                removed=ratio(whole, alone),
+                halved=whole / (whole - alone / 2),
             )
         )
-    each.sort(key=lambda one: -one.removed)
+    each.sort(key=lambda one: -one.share_of_range)
     removing = _sets(busy, target, 1.0) if target else ()
     halving = _sets(busy, target, 0.5) if target else ()
     all_halved = whole / (whole - busy.busy_ns / 2)
     found = Ceilings(
         each=tuple(each),
-        idle_removed=ratio(whole, busy.idle_ns) or float(whole),
+        idle_removed=ratio(whole, busy.idle_ns),
         target=target,
         removing=removing,
         halving=halving,
         all_halved=all_halved,
         sentence="",
     )
-    from dataclasses import replace
-
     return replace(found, sentence=_sentence(found, titles))
 
 
@@ -68,7 +67,7 @@ def _sets(busy: Busy, target: float, part: float) -> tuple[TargetSet, ...]:
             saved = part * busy.removed_ns(set(families))
             reached = ratio(whole, saved)
             if reached is None or reached >= target:
-                reaching.append((saved, TargetSet(families, reached or float(whole))))
+                reaching.append((saved, TargetSet(families, reached)))
         if reaching:
             return tuple(one for _, one in sorted(reaching, key=lambda one: one[0])[:SETS_SHOWN])
     return ()
@@ -78,7 +77,7 @@ def _sentence(found: Ceilings, titles: dict[str, str]) -> str:
     if not found.each:
         return "no family ran"
     first = found.each[0]
-    largest = f"{titles.get(first.family, first.family)}, removed whole, gives at most {units.ratio(first.removed)}"
+    largest = f"{titles.get(first.family, first.family)}, removed whole, gives {units.bound(first.removed)}"
     if found.target is None:
         return f"the largest ceiling of one family: {largest}"
     wanted = f"{units.ratio(found.target)} needs {units.share(1 - 1 / found.target)} of the range gone"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from campaign.traces.timeline import Call, Timeline
 IDLE_MATTERS = 0.05  # of the range. Less idle is worth at most 1.053x if all of it went
 MOST_OF = 0.5  # of the idle time: what one cause must explain to name the verdict
 PASSES = 12
+_NUMBERED = re.compile(r"#\d+$")  # ProfilerStep#12: all steps are one line
 
 
 def dispatch(timeline: Timeline, busy: Busy, steps: Steps) -> Dispatch:
@@ -65,7 +67,8 @@ def _verdict(
         return found.HOST_BOUND, f"a CPU run: {outside}; compiling or batching calls can matter"
     most = f"at most {units.ratio(ceiling)}" if ceiling else "an unknown amount"
     if idle < IDLE_MATTERS:
-        return found.DEVICE_BOUND, f"device-bound: {text}; launch aggregation is not the lever ({most}), kernels are"
+        lever = "copies" if _copied(busy) > MOST_OF else "kernels"
+        return found.DEVICE_BOUND, f"device-bound: {text}; launch aggregation is not the lever ({most}), {lever} are"
     cause = max((gaps.HOST, gaps.SYNC, gaps.QUEUED, gaps.UNKNOWN), key=lambda one: causes[one])
     part = causes[cause] / busy.idle_ns if busy.idle_ns else 0.0
     share = f"{units.share(part)} of it"
@@ -84,6 +87,11 @@ def _verdict(
     reason = {gaps.QUEUED: "lay before work that had been launched already", gaps.UNKNOWN: "has no launch in the trace"}
     told = f", and {share} {reason[cause]}" if part > MOST_OF and cause in reason else ""
     return found.MIXED, f"mixed: {text}{told}; no one cause explains it. Launch aggregation can give {most}"
+
+
+def _copied(busy: Busy) -> float:
+    """The share of the busy time in which nothing but copies and sets ran."""
+    return busy.removed_ns({"memcpy", "memset"}) / busy.busy_ns if busy.busy_ns else 0.0
 
 
 def _launches(timeline: Timeline, window: tuple[int, int] | None) -> tuple[int, int]:
@@ -108,9 +116,13 @@ def _passes(timeline: Timeline) -> tuple[Pass, ...]:
             for name, count, length in zip(ids, np.bincount(inverse, minlength=len(ids)), lengths, strict=True):
                 totals[int(name)][place] += int(count)
                 totals[int(name)][place + 1] += int(length)
+    steps: dict[str, list[int]] = {}
+    for name, numbers in totals.items():
+        held = steps.setdefault(_NUMBERED.sub("#", timeline.names[name]), [0, 0, 0, 0])
+        held[:] = [one + other for one, other in zip(held, numbers, strict=True)]
     passes = [
-        Pass(timeline.names[name], max(on_host, on_stream), host if on_host else None, stream if on_stream else None)
-        for name, (on_host, host, on_stream, stream) in totals.items()
+        Pass(name, max(on_host, on_stream), host if on_host else None, stream if on_stream else None)
+        for name, (on_host, host, on_stream, stream) in steps.items()
     ]
     return tuple(_longest(passes)[:PASSES])
 

@@ -146,18 +146,19 @@ class Families:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Amdahl's law on the captured range: what it would be if the family cost nothing, and if it cost half."""
+    """Amdahl's law on the captured range: what it would be if the family cost nothing (None: nothing would be left, so
+    there is no bound), and if it cost half."""
 
     family: str
     share_of_range: float
-    removed: float
+    removed: float | None
     halved: float
 
 
 @dataclass(frozen=True)
 class TargetSet:
     families: tuple[str, ...]
-    ratio: float
+    ratio: float | None
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class Ceilings:
     `all_halved` is what halving everything gives."""
 
     each: tuple[Ceiling, ...]
-    idle_removed: float
+    idle_removed: float | None
     target: float | None
     removing: tuple[TargetSet, ...]
     halving: tuple[TargetSet, ...]

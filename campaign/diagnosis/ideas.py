@@ -51,16 +51,12 @@ def _bounded(
             # The work may run under another family's kernels (an unfused norm is pointwise and reductions).
             why = UNSEEN.get(claim.acts_on, f"no kernel of this profile is known as {claim.acts_on}: no bound")
             return IdeaCeiling(claim.name, claim.acts_on, (), None, None, claim.predicted_ratio, False, why)
-    struck, why = False, f"all of {', '.join(matched[:4]) or claim.acts_on} gone would give {_text(most)}"
+    struck, why = False, f"all of {', '.join(matched[:4]) or claim.acts_on} gone would give {units.bound(most)}"
     if most is not None and floor is not None and most <= 1 + floor:
         struck, why = True, f"{why}, not above the {units.ratio(1 + floor)} that this machine resolves"
     elif most is not None and claim.predicted_ratio > most:
         why = f"{why}, less than the {units.ratio(claim.predicted_ratio)} that it predicts"
     return IdeaCeiling(claim.name, claim.acts_on, matched, share, most, claim.predicted_ratio, struck, why)
-
-
-def _text(most: float | None) -> str:
-    return f"at most {units.ratio(most)}" if most is not None else "no bound"
 
 
 def _matching(claim: IdeaClaim, busy: Busy, names: Sequence[str]) -> list[int]:

@@ -28,7 +28,7 @@ def section(found: Dispatch, top: int) -> Section:
     gaps = [
         (str(one.device) if several else NONE, units.nanoseconds(one.duration_ns),
          units.nanoseconds(one.start_ns - origins.get(one.device, 0)), one.cause, one.host or NONE,
-         f"{shown(one.before, 34) or NONE} -> {shown(one.after, 34) or NONE}")
+         f"{shown(one.before, 30) or NONE} -> {shown(one.after, 30) or NONE}")
         for one in sorted(found.gaps, key=lambda gap: -gap.duration_ns)[:top]
     ]  # fmt: skip
     passes = [

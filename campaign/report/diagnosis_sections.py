@@ -155,17 +155,17 @@ def _part(nanoseconds: float, whole: float) -> str:
 def _ceilings(found: Ceilings, families: Families | None, top: Top) -> Section:
     titles = {one.family: one.title for one in families.shares} if families else {}
     lines = [
-        (titles.get(one.family, one.family), units.share(one.share_of_range), units.ratio(one.removed),
+        (titles.get(one.family, one.family), units.share(one.share_of_range), _ceiling(one.removed),
          units.ratio(one.halved))
         for one in found.each[: top.families]
     ]  # fmt: skip
-    lines.append(("all idle time", NONE, units.ratio(found.idle_removed), NONE))
+    lines.append(("all idle time", NONE, _ceiling(found.idle_removed), NONE))
     lines.append(("every family", NONE, NONE, units.ratio(found.all_halved)))
     sets = []
     if found.target is not None:
         for how, sets_found in (("removing", found.removing), ("halving", found.halving)):
             said = [
-                f"{' + '.join(titles.get(name, name) for name in one.families)} ({units.ratio(one.ratio)})"
+                f"{' + '.join(titles.get(name, name) for name in one.families)} ({_ceiling(one.ratio)})"
                 for one in sets_found[: top.kernels]
             ]
             more = f"; {len(sets_found) - top.kernels} more sets of this size" if len(sets_found) > top.kernels else ""
@@ -179,6 +179,10 @@ def _ceilings(found: Ceilings, families: Families | None, top: Top) -> Section:
             Facts(tuple(sets)),
         ),
     )
+
+
+def _ceiling(value: float | None) -> str:
+    return "no bound" if value is None else units.ratio(value)
 
 
 def _copies(found: Copies, top: Top) -> Section:

@@ -21,6 +21,7 @@ LARGEST_PIECE = 32 << 20  # one event, and what stands before or after the event
 TAIL_BYTES = 1 << 14  # where the last cut of a piece is looked for
 CUTS_TRIED = 4
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+BARE = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")  # msgspec calls it truncated
 TRUNCATED, TRAILING = "truncated", "trailing characters (byte "  # words of msgspec's errors, held by a test
@@ -78,14 +79,12 @@ class Pieces:
         seen = 1
         while True:
             self._fill(max(TAIL_BYTES, 2 * self._end))
-            start = 1
-            while self._text[start : start + 1].isspace() or self._text[start] in b"\xef\xbb\xbf":
-                start += 1
-            if self._text[start] == ord("["):
-                return self._drop(start + 1)
+            bare = BARE.match(self._text, 1, self._end)
+            if bare:
+                return self._drop(bare.end())
             found = EVENTS_KEY.search(self._text, max(1, seen - 64), self._end)
             if found:
-                self.before, self.in_object = bytes(self._text[1 : found.start()]), True
+                self.before, self.in_object = bytes(self._text[1 : found.start()]).removeprefix(b"\xef\xbb\xbf"), True
                 return self._drop(found.end())
             if self._ended or self._end > LARGEST_PIECE:
                 where = "in it" if self._ended else f"in its first {self._end - 1:,} bytes"
@@ -152,11 +151,11 @@ class Pieces:
         None where the text merely stops too early."""
         self._text[0] = ord("[")
         try:
-            with memoryview(self._text)[: self._end] as view:
-                self.closed, events = True, self.decode(view)
-                return events, self._end
+            view = memoryview(self._text)[: self._end]
+            events = self.decode(view)
+            self.closed, self.piece = True, view
+            return events, self._end
         except ValueError as error:
-            self.closed = False
             why = str(error)
         if TRAILING in why:
             byte = int(why.partition(TRAILING)[2].rstrip(")"))

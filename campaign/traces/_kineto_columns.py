@@ -162,7 +162,8 @@ class Columns:
         largest = max((abs(value) for value in values if value.__class__ is float), default=0.0)
         if self._piece and EXACT_BELOW_US <= largest < math.inf:
             self.coarse_us = max(self.coarse_us, largest)
-            kineto.exactly(self._events, self._piece)
+            if not kineto.exactly(self._events, self._piece):
+                self.bad["inexact"] += len(self._events)
             self._piece = b""
 
 

@@ -105,13 +105,10 @@ def decode(piece: bytes | memoryview) -> list[Event]:
     Times that need `exactly` are doubles. Raises ValueError where the text is not a JSON array.
     """
     try:
-        return TYPED.decode(piece)
-    except msgspec.ValidationError:
-        pass
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    try:
-        return [_one(raw) for raw in APART.decode(piece)]
+        try:
+            return TYPED.decode(piece)
+        except msgspec.ValidationError:
+            return [_one(raw) for raw in APART.decode(piece)]
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -123,15 +120,20 @@ def decode_exactly(piece: bytes | memoryview) -> list[Event]:
     return events
 
 
-def exactly(events: list[Event], piece: bytes | memoryview) -> None:
-    """Give the events of a piece their times as they are written: a double cannot hold nanoseconds of the epoch."""
+def exactly(events: list[Event], piece: bytes | memoryview) -> bool:
+    """Give the events of a piece their times as they are written: a double cannot hold nanoseconds of the epoch. False
+    where that cannot be done, since an event is nested too deeply."""
     try:
-        times = EXACT.decode(piece)
-    except msgspec.ValidationError:
-        times = [_one_exact(raw) for raw in APART.decode(piece)]
+        try:
+            times = EXACT.decode(piece)
+        except msgspec.ValidationError:
+            times = [_one_exact(raw) for raw in APART.decode(piece)]
+    except RecursionError:
+        return False
     for event, exact in zip(events, times, strict=True):
         event.ts = event.ts if exact.ts is None else exact.ts
         event.dur = event.dur if exact.dur is None else exact.dur
+    return True
 
 
 def _one(raw: msgspec.Raw) -> Event:

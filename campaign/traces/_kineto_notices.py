@@ -22,6 +22,8 @@ def notices_of(columns: Columns) -> list[Notice]:
     if bad["dur"]:
         text = "events have no usable `dur` (missing, negative or too large): they count as launches without time"
         found.append(Notice("bad_durations", f"{bad['dur']:,} {text}", True))
+    if bad["inexact"]:
+        found.append(Notice("inexact", f"the times of {bad['inexact']:,} events are doubles, and inexact", True))
     if bad["begin/end"]:
         found.append(Notice("begin_end", f"{bad['begin/end']:,} events of phase B or E are not read, only whole ones"))
     if columns.names.cut:

@@ -55,13 +55,15 @@ class Repair:
         """Remember that the file ends within the events, near `offset`."""
         self.cut_at = offset
 
-    def notices(self) -> tuple[Notice, ...]:
+    def notices(self, stream_lost: str) -> tuple[Notice, ...]:
+        """What was done to the file. `stream_lost` is why its compressed stream ended early, empty where it did not."""
         found = []
         if self.mended:
             what = ", ".join(f"{count:,} {name}" for name, count in self.mended.most_common())
             found.append(Notice("repaired", f"the file is not valid JSON; mended while reading: {what}"))
-        if self.cut_at is not None:
-            text = f"the file ends within its events, near offset {self.cut_at:,}: events after it are lost"
+        if self.cut_at is not None or stream_lost:
+            place = "" if self.cut_at is None else f", near offset {self.cut_at:,}"
+            text = f"{stream_lost or 'the file ends within its events'}{place}: events after that are lost"
             found.append(Notice("truncated", text, lowers_confidence=True))
         if self.lost:
             text = f"{self.lost:,} events could not be read and are left out, the first near offset {self.first_lost:,}"

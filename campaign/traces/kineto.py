@@ -16,8 +16,9 @@ from typing import Any
 
 import msgspec
 
+from campaign.errors import BadInput
 from campaign.traces._inflate import opened
-from campaign.traces._json_chunks import Pieces
+from campaign.traces._json_chunks import AGAIN, Pieces
 from campaign.traces._kineto_columns import Columns
 from campaign.traces._kineto_events import Top, decode, decode_exactly
 from campaign.traces._kineto_notices import notices_of
@@ -54,10 +55,12 @@ def read(path: Path) -> Timeline:
         for spool in (columns.events, columns.calls, columns.marks):
             spool.close()
         raise
+    if not columns.seen and (content.lost or repair.cut_at is not None):
+        raise BadInput(
+            f"{path}: ends before its first whole event{f' ({content.lost})' if content.lost else ''}", remedy=AGAIN
+        )
     top, notices = _top(pieces)
-    notices = [*repair.notices(), *notices, *notices_of(columns)]
-    if content.lost:
-        notices.append(Notice("truncated", f"{content.lost}: events after that are lost", lowers_confidence=True))
+    notices = [*repair.notices(content.lost), *notices, *notices_of(columns)]
     base = top.baseTimeNanoseconds
     timeline = Timeline(
         source=Source(
@@ -102,6 +105,9 @@ def _top(pieces: Pieces) -> tuple[Top, list[Notice]]:
     """What stands before and after the events, and what of it cannot be read: nothing that is counted depends on it."""
     before, after = pieces.before.strip().rstrip(b",").rstrip(), pieces.after.strip()
     found, notices = Top(), []
+    if pieces.unread:
+        notices.append(Notice("unread", "more stands after the events than is looked at", lowers_confidence=True))
+        after = b""
     for text, place in ((before + b"}", "before"), (b"{" + after.lstrip(b","), "after")):
         if text == b"{" or (not pieces.in_object and not after):
             continue
