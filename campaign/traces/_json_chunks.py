@@ -18,19 +18,23 @@ from campaign.traces._inflate import Inflated, Plain
 
 PIECE_BYTES = 1 << 20  # fits the caches with what it decodes into
 LARGEST_PIECE = 32 << 20  # one event, and what stands before or after the events, fit in this or are refused
+AFTER_BYTES = 4 << 20  # of what stands after the events
 TAIL_BYTES = 1 << 14  # where the last cut of a piece is looked for
 CUTS_TRIED = 4
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BARE = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
 LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")  # msgspec calls it truncated
-TRUNCATED, TRAILING = "truncated", "trailing characters (byte "  # words of msgspec's errors, held by a test
+BYTE = re.compile(r"\(byte (\d+)\)")
+TRUNCATED, TRAILING = "truncated", "trailing characters"  # words of msgspec's errors, held by a test
 AGAIN = "make the trace again, or cut the file to a valid part"
 
 Decode = Callable[[Any], list[Any]]
 
 
 class Mender(Protocol):
+    after: bytes
+
     def __call__(self, piece: bytes, offset: int, *, last: bool) -> list[Any]: ...
 
     def cut(self, offset: int) -> None: ...
@@ -70,9 +74,9 @@ class Pieces:
             self.piece, events, found = b"", [], None
             self._drop(used)
             wanted = PIECE_BYTES
-        self._fill(PIECE_BYTES)
-        self.after = bytes(self._text[1 : self._end])
-        self.unread = not self._ended and self._end > PIECE_BYTES
+        self._fill(AFTER_BYTES)
+        self.after = self.mend.after + bytes(self._text[1 : self._end])
+        self.unread = not self._ended and self._end > AFTER_BYTES
 
     def _to_the_events(self) -> None:
         """Read on until the text begins where the first event does."""
@@ -157,12 +161,14 @@ class Pieces:
             return events, self._end
         except ValueError as error:
             why = str(error)
+        byte = int(found[1]) if (found := BYTE.search(why)) else 0  # counts from one
         if TRAILING in why:
-            byte = int(why.partition(TRAILING)[2].rstrip(")"))
-            end = self._text.rfind(b"]", 1, byte + 1)
+            end = self._text.rfind(b"]", 1, byte - 1)
             events = self._array(end)
             self.closed = True
             return events, end + 1
+        if byte >= self._end and not self._ended:  # a number that is cut after its sign or point is called malformed
+            return None
         if TRUNCATED in why and not LONE_SURROGATE.search(self._text, 1, self._end):
             return None
         return self._damaged()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -36,6 +37,9 @@ CATEGORIES = {
 }
 
 
+HUGE = re.compile(
+    rb"([:\[,]\s*)-?(?:\d[\d.]*[eE]\+?\d{3,}|\d{300,}(?:\.\d*)?)(?=\s*[,}\]])"
+)  # numbers beyond any float
 MOST_CATEGORIES = 1 << 10
 STEP = "ProfilerStep#"
 NO_RAW = msgspec.Raw(b"")
@@ -141,7 +145,10 @@ def _one(raw: msgspec.Raw) -> Event:
         return ONE.decode(raw)
     except msgspec.ValidationError:
         pass
-    given = msgspec.json.decode(raw)
+    try:
+        given = msgspec.json.decode(raw)
+    except msgspec.ValidationError:
+        given = msgspec.json.decode(HUGE.sub(rb"\1null", bytes(raw)))
     if not isinstance(given, dict):
         return Event()
     event = Event(args=_typed(given["args"])) if isinstance(given.get("args"), dict) else Event()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from campaign.traces._kineto_events import call_kind
-from campaign.traces._nsys_file import MISSING, Export, TooLong
+from campaign.traces._nsys_file import MISSING, Export, TooLong, aside
 from campaign.traces._nsys_names import Names, plain_call
 from campaign.traces.spool import Spool
 from campaign.traces.timeline import CALL, LONGEST_NAME, Call, Notice
@@ -55,7 +55,7 @@ class Calls:
 
     def __init__(self, export: Export, names: Names, processes: Processes) -> None:
         self.export, self.names, self.processes = export, names, processes
-        self.calls, self.launches, self.ranges = Spool(CALL), Spool(CALL), Spool(CALL)
+        self.calls, self.launches, self.ranges = Spool(CALL), aside(CALL), aside(CALL)
         self.threads: dict[int, int] = {}
         self.bad: Counter[str] = Counter()
         self.backtraces = self.graph_calls = self.open = 0
@@ -155,7 +155,7 @@ class Calls:
             kept.append(batch[(batch["kind"] != Call.ANNOTATION) & (batch["kind"] != Call.OPERATOR)].copy())
         self.calls.close()
         self.ranges.close()
-        self.calls, self.ranges, self.open = kept, Spool(CALL), 0
+        self.calls, self.ranges, self.open = kept, aside(CALL), 0
         self.bad[NVTX] = 0
 
     def _domains(self) -> dict[tuple[int, int], str]:

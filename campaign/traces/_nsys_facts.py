@@ -71,7 +71,8 @@ def diagnostics(export: Export) -> list[Notice]:
     """What nsys itself said of lost events, of errors, and of CUDA."""
     table = "DIAGNOSTIC_EVENT"
     rows = export.some(table, f"{export.whole(table, 'severity')}, {export.text(table, 'text', 2000)}")
-    lost, rest = [], []
+    lost: list[str] = []
+    rest: list[str] = []
     for severity, text in rows:
         said = " ".join((text or "").split())[:MESSAGE_LENGTH]
         if _LOST.search(said):

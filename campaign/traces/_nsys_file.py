@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from campaign.errors import BadInput
+from campaign.traces.spool import Spool
 
 MAGIC = b"SQLite format 3\0"
-ROWS = 50_000  # of one block
+ROWS = 10_000  # of one block
+ROWS_ASIDE = 1 << 16  # that a spool keeps in memory which only serves to join others
 MISSING = -(1 << 63)  # in a block: NULL, no whole number, or no such column
 LONGEST_VALUE = 1 << 20  # bytes of one text that SQLite may load
 # Reading a row takes about one instruction of SQLite's machine for each of its bytes; a view without end takes more.
@@ -136,6 +138,11 @@ class Export:
     def _tick(self) -> bool:
         self._instructions += INSTRUCTIONS_AT_ONCE
         return self._instructions > self._most
+
+
+def aside(dtype: np.dtype) -> Spool:
+    """A spool for rows on their way."""
+    return Spool(dtype, ROWS_ASIDE)
 
 
 def export_command(path: Path) -> str:

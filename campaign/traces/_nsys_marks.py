@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from campaign.traces._nsys_file import aside
 from campaign.traces.spool import Spool
 from campaign.traces.timeline import CALL, Call, Notice
 
@@ -53,7 +54,7 @@ class _Join:
         self.ambiguous = 0
 
     def caused(self, launches: Spool, work: Spool) -> Spool:
-        found, events = Spool(CAUSED), _Reader(work)
+        found, events = aside(CAUSED), _Reader(work)
         for calls in _whole_groups(launches):
             calls = self._first(calls)
             if not len(calls):
@@ -121,7 +122,7 @@ def _whole_groups(spool: Spool) -> Iterator[np.ndarray]:
 
 def _parts(caused: Spool, ranges: Spool) -> tuple[Spool, bool]:
     """What each batch of events says of each range that was open in it."""
-    found, reader = Spool(PART), _Reader(ranges)
+    found, reader = aside(PART), _Reader(ranges)
     active = np.empty(0, NUMBERED)
     counted = 0
     for batch in caused.batches():

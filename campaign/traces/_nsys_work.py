@@ -10,7 +10,7 @@ import numpy as np
 
 from campaign.errors import BadInput
 from campaign.traces._nsys_calls import LARGEST_NS, Processes, usable
-from campaign.traces._nsys_file import MISSING, Export
+from campaign.traces._nsys_file import MISSING, Export, aside
 from campaign.traces._nsys_names import Names
 from campaign.traces._nsys_places import Places, distinct
 from campaign.traces.spool import Spool
@@ -57,9 +57,9 @@ class DeviceWork:
 
     def __init__(self, export: Export, names: Names, processes: Processes, places: Places) -> None:
         self.export, self.names, self.processes, self.places = export, names, processes, places
-        self.events, self.joined = Spool(EVENT), Spool(EVENT)
+        self.events, self.joined = Spool(EVENT), aside(EVENT)
         self.shapes: dict[int, Shape] = {}
-        self.bad: Counter[str] = Counter()
+        self.bad: Counter[tuple[str, str]] = Counter()
         self.first: int | None = None
         self.last: int | None = None
         self.rows, self.summed_ns = Counter[Work](), Counter[Work]()

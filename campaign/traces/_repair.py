@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign.errors import BadInput
-from campaign.traces._json_chunks import AGAIN, BETWEEN, TRAILING, TRUNCATED
+from campaign.traces._json_chunks import AGAIN, BETWEEN, BYTE, TRAILING, TRUNCATED
 from campaign.traces.timeline import Notice
 
 MOST_LOST = 10_000  # events that may be left out before the file is refused
@@ -30,7 +30,8 @@ _TRAILING_COMMA = re.compile(rb",(\s*[\]}])")
 
 
 class Repair:
-    """Called with a piece that does not decode. `notices()` says what was mended or lost in the whole file."""
+    """Called with a piece that does not decode. `notices()` says what was mended or lost in the whole file, `after` is
+    what stands after the events in the last piece."""
 
     def __init__(self, path: Path, decode: Callable[[Any], list[Any]]) -> None:
         self.path, self.decode = path, decode
@@ -38,11 +39,12 @@ class Repair:
         self.lost = 0
         self.first_lost = 0
         self.cut_at: int | None = None
+        self.after = b""
 
     def __call__(self, piece: bytes, offset: int, *, last: bool) -> list[Any]:
         """The events of `piece`, which begins at `offset` of the content; where it is the `last` one, what stands after
-        the events may follow, or it may end in the middle of an event. Raises BadInput where nothing can be read, or
-        too little."""
+        the events may follow, or it may end in the middle of an event. Raises BadInput
+        where too many events cannot be read."""
         before = self.mended.copy()
         mended = self._mend(piece)
         try:
@@ -79,8 +81,11 @@ class Repair:
         except ValueError as error:
             why = str(error)
         if TRAILING in why:
-            byte = int(why.partition(TRAILING)[2].rstrip(")"))
-            return self.decode(b"[" + text[: text.rfind(b"]", 0, byte) + 1])
+            byte = int(found[1]) if (found := BYTE.search(why)) else 0
+            end = text.rfind(b"]", 0, byte - 2) + 1  # the bracket before it is not in the text
+            events = self.decode(b"[" + text[:end])
+            self.after = text[end:]
+            return events
         cuts = [found.start() + 1 for found in BETWEEN.finditer(text)] if TRUNCATED in why else []
         for end in [len(text.rstrip().rstrip(b",")), *reversed(cuts[-4:])]:
             try:
@@ -147,11 +152,6 @@ class Repair:
                 self.cut(offset + first)
             else:
                 self._lose(offset + first, why)
-        if not events and self.lost:
-            raise BadInput(
-                f"{self.path}: not valid JSON near offset {self.first_lost:,}, and no event there can be read",
-                remedy=AGAIN,
-            )
         return events
 
     def _event(self, text: bytes, offset: int, last: bool) -> tuple[list[Any] | None, str]:

@@ -55,11 +55,13 @@ def read(path: Path) -> Timeline:
         for spool in (columns.events, columns.calls, columns.marks):
             spool.close()
         raise
+    if not columns.seen and repair.lost:
+        text = f"not valid JSON near offset {repair.first_lost:,}, and no event of it can be read"
+        raise BadInput(f"{path}: {text}", remedy=AGAIN)
     if not columns.seen and (content.lost or repair.cut_at is not None):
-        raise BadInput(
-            f"{path}: ends before its first whole event{f' ({content.lost})' if content.lost else ''}", remedy=AGAIN
-        )
-    top, notices = _top(pieces)
+        why = f" ({content.lost})" if content.lost else ""
+        raise BadInput(f"{path}: ends before its first whole event{why}", remedy=AGAIN)
+    top, notices = _top(pieces, not content.lost and repair.cut_at is None)
     notices = [*repair.notices(content.lost), *notices, *notices_of(columns)]
     base = top.baseTimeNanoseconds
     timeline = Timeline(
@@ -101,13 +103,16 @@ def _without_device(timeline: Timeline, columns: Columns) -> list[Notice]:
     return [Notice("cpu_only", text)]
 
 
-def _top(pieces: Pieces) -> tuple[Top, list[Notice]]:
-    """What stands before and after the events, and what of it cannot be read: nothing that is counted depends on it."""
+def _top(pieces: Pieces, whole: bool) -> tuple[Top, list[Notice]]:
+    """What stands before and after the events, and what of it cannot be read: nothing that is counted depends on it.
+    `whole` says that the events themselves ended as they should."""
     before, after = pieces.before.strip().rstrip(b",").rstrip(), pieces.after.strip()
     found, notices = Top(), []
     if pieces.unread:
         notices.append(Notice("unread", "more stands after the events than is looked at", lowers_confidence=True))
         after = b""
+    elif pieces.in_object and not after and whole:
+        notices.append(Notice("unread", "the file ends right after its events: what may have followed is lost"))
     for text, place in ((before + b"}", "before"), (b"{" + after.lstrip(b","), "after")):
         if text == b"{" or (not pieces.in_object and not after):
             continue

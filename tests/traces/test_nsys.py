@@ -217,6 +217,14 @@ def test_nodes_of_replays_carry_in_graph_and_say_what_tracing_costs(tmp_path: Pa
     assert not {"graphs_missing", "graphs_incomplete", "graph_correlations"} & set(notices(timeline))
 
 
+def test_kernel_of_a_graph_launch_is_in_the_graph_without_a_node_number(tmp_path: Path) -> None:
+    kernels = [Kernel("k", 10, 20, 1), Kernel("k", 30, 40, 2)]
+    launches = [Runtime("cudaGraphLaunch", 0, 1, 1), Runtime("cudaLaunchKernel", 2, 3, 2)]
+    timeline = nsys.read(write_nsys(tmp_path / "a.sqlite", kernels, runtime=launches))
+    assert [int(row["in_graph"]) for batch in timeline.events.batches() for row in batch] == [1, 0]
+    assert not {"graphs_missing", "graph_nodes"} & set(notices(timeline))
+
+
 def test_forty_launches_that_share_one_correlation_id_are_forty(tmp_path: Path) -> None:
     launches = [Runtime("cudaGraphLaunch_v10000", 100 * n, 100 * n + 5, 77) for n in range(40)]
     nodes = [Kernel("k", 100 * n + 10, 100 * n + 90, 77, graph_node=1) for n in range(40)]
@@ -352,10 +360,10 @@ def test_gpu_metrics_are_summed_up_by_device_since_the_capture_began(tmp_path: P
 
 
 def test_profiler_overhead_in_the_range_stands_beside_idle(tmp_path: Path) -> None:
-    overheads = [(0, 1_000), (1_900_000, 2_500_000)]  # the first before the range, the second half in it
+    overheads = [(0, 1_000), (999_000, 1_001_000), (1_900_000, 2_500_000)]  # before the range, and partly in it
     kernels = [Kernel("k", 1_000_000, 1_100_000), Kernel("k", 1_900_000, 2_000_000)]
     found = notices(nsys.read(write_nsys(tmp_path / "a.sqlite", kernels, overheads=overheads)))["profiler_overhead"]
-    assert "took 0.100 ms" in found.text and "10.00 %" in found.text
+    assert "took 0.101 ms" in found.text and "10.10 %" in found.text
     assert found.lowers_confidence
 
 
@@ -441,7 +449,7 @@ def test_any_ranges_are_projected_as_the_plain_loop_does_it(tmp_path: Path, data
 
 
 def test_projection_joins_and_merges_across_spilled_batches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from campaign.traces import spool
+    from campaign.traces import _nsys_file, spool
 
     count = 6_000
     runtime = [Runtime("cudaLaunchKernel", 10 * n, 10 * n + 1, n + 1) for n in range(count)]
@@ -451,6 +459,8 @@ def test_projection_joins_and_merges_across_spilled_batches(monkeypatch: pytest.
     path = write_nsys(tmp_path / "a.sqlite", kernels, runtime=runtime, nvtx=nvtx)
     whole = marks_of(nsys.read(path))
     monkeypatch.setattr(spool.Spool.__init__, "__defaults__", (1_500,))
+    monkeypatch.setattr(spool, "SMALLEST_BLOCK", 16)
+    monkeypatch.setattr(_nsys_file, "ROWS_ASIDE", 300)
     spilled = marks_of(nsys.read(path))
     assert spilled == whole
     assert ("whole", 5, 10 * count - 11, "7") in whole and ("whole", 15, 10 * count - 1, "8") in whole

@@ -324,8 +324,8 @@ def test_memory_stays_flat_as_rows_grow(tmp_path: Path) -> None:
             nvtx=(Nvtx("step", 1000 * n, 1000 * n + 900) for n in range(rows // 100)),
         )
         code = (
-            "import resource; from pathlib import Path; from campaign.traces import nsys, spool;"
-            "spool.Spool.__init__.__defaults__ = (20_000,);"
+            "import resource; from pathlib import Path; from campaign.traces import _nsys_file, nsys, spool;"
+            "spool.Spool.__init__.__defaults__ = (20_000,); _nsys_file.ROWS_ASIDE = 20_000;"
             f"nsys.read(Path({str(path)!r})); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
         )
         return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
