@@ -16,6 +16,7 @@ imported before the workload.
     memory  {}                                           peak memory of an untimed step, and its loss
     probe   {steps, gradients}                           the untimed look (see `probe`)
     profile {steps, warmup, file}                        a trace of whole steps under torch.profiler
+    peaks   {device, precision}                          the rates of a matmul and a copy, without a workload
     static  {} or {root, target, config} without build   resource reports of the kernels that the config selects
     exit    {}
 """
@@ -45,19 +46,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
-WATCHED_VARIABLES = (
-    "OMP_",
-    "MKL_",
-    "KMP_",
-    "GOMP_",
-    "OPENBLAS_",
-    "TORCH",
-    "PYTORCH_",
-    "CUDA_",
-    "NCCL_",
-    "TRITON_",
-    "LD_",
-)
+WATCHED_VARIABLES = tuple("OMP_ MKL_ KMP_ GOMP_ OPENBLAS_ TORCH PYTORCH_ CUDA_ NCCL_ TRITON_ LD_".split())
 
 
 class Worker:
@@ -146,6 +135,11 @@ class Worker:
 
         file = Path(request["file"])
         return {"offered": True, **profile_steps(self.workload, request["steps"], request["warmup"], file)}
+
+    def peaks(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from campaign.probe.peaks import measured_peaks
+
+        return measured_peaks(request["device"], request["precision"], timing)
 
     def restart(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.probe import restarted_step
