@@ -1,6 +1,6 @@
 """A Kineto trace of any length, as a training loop in eager mode writes it: what the reading benchmarks read.
 
-Each device event has its own launch on the host, every fifth an operator and a pair of flow arrows; 97 % are kernels
+Each device event has its own launch on the host, every tenth an operator and a pair of flow arrows; 97 % are kernels
 with full arguments on two streams that overlap a little, the rest copies and sets. 79 kernel names, a ProfilerStep for
 every 50,000 device events. Times are microseconds with three decimals from baseTimeNanoseconds. JSON without spaces.
 """
@@ -25,22 +25,41 @@ def kernel_names() -> list[str]:
     names = [
         f"nvjet_tst_{m}x{n}_64x{s}_2x1_v_bz_coopB_TNN" for m in (64, 128, 192, 256) for n in (64, 128) for s in (4, 5)
     ]
-    names += [f"sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize{m}x128x128_stage{s}" for m in (64, 128) for s in (3, 4)]
+    names += [
+        f"sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize{m}x128x128_stage{s}" for m in (64, 128) for s in (3, 4)
+    ]
     names += [
         f"void at::native::vectorized_elementwise_kernel<{v}, at::native::{functor}, std::array<char*, {a}ul> >(int)"
         for v in (4, 8)
         for a in (2, 3)
-        for functor in ("CUDAFunctor_add<float>", "sigmoid_kernel_cuda", "FillFunctor<c10::BFloat16>", "exp_kernel_cuda")
+        for functor in (
+            "CUDAFunctor_add<float>",
+            "sigmoid_kernel_cuda",
+            "FillFunctor<c10::BFloat16>",
+            "exp_kernel_cuda",
+        )
     ]
     names += [f"triton_poi_fused_mul_add_silu_view_{number}" for number in range(14)]
     names += [f"triton_red_fused_native_layer_norm_mean_{number}" for number in range(8)]
     names += [f"void at::native::reduce_kernel<512, {v}, at::native::ReduceOp<float> >(float)" for v in (1, 2, 4)]
-    names += [f"void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<{d}, 128, 64, 4> >(Flash_fwd_params)" for d in (64, 128)]
-    names += [f"void multi_tensor_apply_kernel<TensorListMetadata<{v}>, AdamFunctor<float>, float>(int)" for v in (3, 4)]
-    names += [f"ncclDevKernel_{what}_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)" for what in ("AllReduce", "ReduceScatter")]
+    names += [
+        f"void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<{d}, 128, 64, 4> >(Flash_fwd_params)" for d in (64, 128)
+    ]
+    names += [
+        f"void multi_tensor_apply_kernel<TensorListMetadata<{v}>, AdamFunctor<float>, float>(int)" for v in (3, 4)
+    ]
+    names += [
+        f"ncclDevKernel_{what}_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        for what in ("AllReduce", "ReduceScatter")
+    ]
     names += [f"chunk_gated_delta_rule_fwd_kernel_h_blockdim{size}" for size in (16, 32, 64, 128)]
-    names += [f"void vllm::scaled_fp8_quant_kernel_strided<c10::BFloat16, c10::Float8_e4m3fn, {v}>(float*)" for v in (1, 2)]
-    names += [f"void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, {v}, 128, 1>(float*)" for v in (2, 3)]
+    names += [
+        f"void vllm::scaled_fp8_quant_kernel_strided<c10::BFloat16, c10::Float8_e4m3fn, {v}>(float*)" for v in (1, 2)
+    ]
+    names += [
+        f"void at::native::(anonymous namespace)::CatArrayBatchedCopy<float, unsigned int, {v}, 128, 1>(float*)"
+        for v in (2, 3)
+    ]
     names += [f"void at::native::vectorized_layer_norm_kernel<float, float, {v}>(int)" for v in (1, 2, 3, 4)]
     assert len(names) == len(set(names)) == 79, len(names)
     return names
@@ -68,7 +87,7 @@ def write(path: Path, device_events: int, seed: int = 1) -> int:
                     f',\n{{"ph":"X","cat":"cuda_runtime","name":"{text[2]}","pid":1102,"tid":1102,"ts":{_us(host)},'
                     f'"dur":2.871,"args":{{"External id":{number},"cbid":211,"correlation":{number}}}}}'
                 )
-                if number % 5 == 0:
+                if number % 10 == 0:
                     parts.append(
                         f',\n{{"ph":"s","id":{number},"pid":1102,"tid":1102,"ts":{_us(host)},"cat":"ac2g","name":"ac2g"}}'
                         f',\n{{"ph":"f","id":{number},"pid":0,"tid":{stream},"ts":{_us(begin)},"cat":"ac2g","name":"ac2g",'
@@ -102,17 +121,16 @@ def _shape(rng: random.Random, names: list[str]) -> tuple[str, tuple[str, str, s
     if what < 0.97:
         blocks = rng.choice((1, 2, 4, 8)) * 132
         args = (
-            f'"queued":0,"registers per thread":{rng.choice((16, 32, 40, 168, 255))},"shared memory":{rng.choice((0, 49152))},'
-            f'"blocks per SM":{blocks / 132:.6f},"warps per SM":{blocks / 33:.6f},"grid":[{blocks},1,1],"block":[128,1,1],'
+            f'"queued":0,"registers per thread":{rng.choice((16, 32, 40, 168, 255))},"shared memory":'
+            f"{rng.choice((0, 49152))},"
+            f'"blocks per SM":{blocks / 132:.6f},"warps per SM":{blocks / 33:.6f},'
+            f'"grid":[{blocks},1,1],"block":[128,1,1],'
             '"est. achieved occupancy %":43'
         )
         texts = (f'"name":"{rng.choice(names)}"', args, "cudaLaunchKernel", rng.choice(("mm", "add", "layer_norm")))
         return "kernel", texts, length, length // 3 if rng.random() < 0.05 else 0
     size = rng.choice((4, 4096, 1 << 20))
+    args = f'"bytes":{size},"memory bandwidth (GB/s)":{size / length:.6f}'
     if what < 0.995:
-        texts = ('"name":"Memcpy DtoD (Device -> Device)"', f'"bytes":{size},"memory bandwidth (GB/s)":{size / length:.6f}',
-                 "cudaMemcpyAsync", "copy_")  # fmt: skip
-        return "gpu_memcpy", texts, length, 0
-    texts = ('"name":"Memset (Device)"', f'"bytes":{size},"memory bandwidth (GB/s)":{size / length:.6f}',
-             "cudaMemsetAsync", "zero_")  # fmt: skip
-    return "gpu_memset", texts, length, 0
+        return "gpu_memcpy", ('"name":"Memcpy DtoD (Device -> Device)"', args, "cudaMemcpyAsync", "copy_"), length, 0
+    return "gpu_memset", ('"name":"Memset (Device)"', args, "cudaMemsetAsync", "zero_"), length, 0

@@ -45,7 +45,6 @@ class Busy:
     gaps_count: int
     gaps_ns: int  # all gaps, kept or not
     replay_idle_ns: int  # gaps inside graph launches
-    in_graph: int  # device events launched by graphs
     replays: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     window: tuple[int, int] | None = None
 
@@ -60,6 +59,10 @@ class Busy:
     @property
     def idle_ns(self) -> int:
         return self.range_ns - self.busy_ns
+
+    @property
+    def in_graph(self) -> int:
+        return sum(one.in_graph for one in self.devices)
 
     def names(self) -> Rows:
         """The ids of the names that are device events, the longest first."""
@@ -86,6 +89,7 @@ class _Device:
         self.end = self.kernel_end = 0
         self.busy = self.kernel_busy = self.summed = 0
         self.events = self.kernels = self.copies = self.sets = 0
+        self.in_graph = 0
         self.streams: set[int] = set()
         self.last: Rows | None = None  # the event that ends last
 
@@ -104,6 +108,7 @@ class _Device:
         self.end = max(self.end, int(end[latest]))
         self.summed += int((end - start).sum())
         self.events += int(counts.sum())
+        self.in_graph += int(counts[rows["in_graph"] > 0].sum())
         self.kernels += int(counts[kernels | (kind == Work.OPERATOR)].sum())
         self.copies += int(counts[kind == Work.MEMCPY].sum())
         self.sets += int(counts[kind == Work.MEMSET].sum())
@@ -122,7 +127,6 @@ class _Sweep:
         self.devices: dict[int, _Device] = {}
         self.instants = Instants(count)
         self.gaps = Gaps()
-        self.in_graph = 0
 
     def take(self, rows: Rows) -> None:
         """Rows in order of start, as they follow each other."""
@@ -130,7 +134,6 @@ class _Sweep:
         np.add.at(self.launches, rows["name"], rows["count"].astype(np.int64))
         np.add.at(self.summed, rows["name"], rows["end"] - rows["start"])
         np.add.at(self.moved, rows["name"], rows["bytes"])
-        self.in_graph += int(rows["count"][rows["in_graph"] > 0].sum())
         present = np.unique(rows["device"])
         for ordinal in present:
             mine = rows if len(present) == 1 else rows[rows["device"] == ordinal]
@@ -184,6 +187,7 @@ class _Sweep:
                     copies=one.copies,
                     sets=one.sets,
                     streams=len(one.streams),
+                    in_graph=one.in_graph,
                 )
             )
         return tuple(found)
@@ -227,7 +231,6 @@ def sweep(timeline: Timeline, family_of: Family, window: tuple[int, int] | None 
         gaps_count=found.gaps.count,
         gaps_ns=found.gaps.total_ns,
         replay_idle_ns=found.gaps.replay_ns,
-        in_graph=found.in_graph,
         replays=found.replays,
         window=window,
     )

@@ -14,6 +14,7 @@ from itertools import combinations
 
 from campaign import units
 from campaign.diagnosis.busy import Busy
+from campaign.diagnosis.families import groups
 from campaign.diagnosis.found import Ceiling, Ceilings, TargetSet
 
 SEARCHED = 12  # the largest families; smaller ones cannot make a target cheaper
@@ -30,18 +31,13 @@ def find_ceilings(busy: Busy, titles: dict[str, str], target: float | None = Non
     whole = busy.range_ns
     if not whole:
         return None
-    each = []
-    for family in busy.families:
-        alone = busy.removed_ns({family})
-        each.append(
-            Ceiling(
-                family,
-                share_of_range=alone / whole,
-                removed=ratio(whole, alone),
-                halved=whole / (whole - alone / 2),
-            )
-        )
+    each = [_ceiling(busy, family, titles.get(family, family), {family}) for family in busy.families]
     each.sort(key=lambda one: -one.share_of_range)
+    together = [
+        _ceiling(busy, name, title, present)
+        for name, (title, families) in groups().items()
+        if len(present := set(families) & set(busy.families)) > 1
+    ]
     removing = _sets(busy, target, 1.0) if target else ()
     halving = _sets(busy, target, 0.5) if target else ()
     all_halved = whole / (whole - busy.busy_ns / 2)
@@ -53,8 +49,14 @@ def find_ceilings(busy: Busy, titles: dict[str, str], target: float | None = Non
         halving=halving,
         all_halved=all_halved,
         sentence="",
+        groups=tuple(together),
     )
     return replace(found, sentence=_sentence(found, titles))
+
+
+def _ceiling(busy: Busy, key: str, title: str, families: set[str]) -> Ceiling:
+    whole, alone = busy.range_ns, busy.removed_ns(families)
+    return Ceiling(key, alone / whole, ratio(whole, alone), whole / (whole - alone / 2), title)
 
 
 def _sets(busy: Busy, target: float, part: float) -> tuple[TargetSet, ...]:

@@ -24,7 +24,7 @@ def dispatch(timeline: Timeline, busy: Busy, steps: Steps) -> Dispatch:
     """The first section of a diagnosis, from the sweep and one more pass over the calls."""
     why = gaps.explain(timeline, busy)
     launches, graphs = _launches(timeline, busy.window)
-    ceiling = _aggregation(busy, why.by_cause_ns)
+    ceiling = _aggregation(busy, why)
     verdict, sentence = _verdict(timeline, busy, steps, why.by_cause_ns, ceiling)
     return Dispatch(
         devices=busy.devices,
@@ -38,16 +38,17 @@ def dispatch(timeline: Timeline, busy: Busy, steps: Steps) -> Dispatch:
         verdict=verdict,
         sentence=sentence,
         aggregation_ceiling=ceiling,
-        replay_idle_ns=busy.replay_idle_ns if busy.in_graph else None,
+        replay_idle_ns=why.replay_ns,
     )
 
 
-def _aggregation(busy: Busy, causes: dict[str, int]) -> float | None:
-    """Amdahl's law for all idle time that launching could explain: what the host was late for, what the trace does not
-    explain, and the gaps too small to look up. Waiting in a sync and work queued long before are no launch cost."""
+def _aggregation(busy: Busy, why: gaps.Explained) -> float | None:
+    """Amdahl's law for all idle time that launching could explain. That is all of it but the time in which the host
+    waited in a sync, and the time inside graph launches, where launching is aggregated already. Between kernels queued
+    in time a launch of its own still costs the device about a microsecond, so such gaps stay in the bound."""
     if not busy.range_ns:
         return None
-    idle = causes[gaps.HOST] + causes[gaps.UNKNOWN] + causes[gaps.SMALL]
+    idle = busy.idle_ns - why.by_cause_ns[gaps.SYNC] - (why.replay_ns or 0)
     return busy.range_ns / (busy.range_ns - idle) if idle < busy.range_ns else None
 
 

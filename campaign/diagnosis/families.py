@@ -58,6 +58,12 @@ def titles() -> Mapping[str, str]:
     return found
 
 
+def groups() -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """What several families are called together, and which they are, by what a hypothesis calls them."""
+    found = document()
+    return {name: (found["group_titles"][name], tuple(one)) for name, one in found["groups"].items()}
+
+
 def members(name: str) -> tuple[str, ...]:
     """The families of a group, or the family itself; empty for a name that is neither."""
     groups = document()["groups"]

@@ -34,6 +34,7 @@ class DeviceUse:
     copies: int
     sets: int
     streams: int
+    in_graph: int = 0  # of its events, those that graphs launched
 
     @property
     def span_ns(self) -> int:
@@ -153,6 +154,7 @@ class Ceiling:
     share_of_range: float
     removed: float | None
     halved: float
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ class Ceilings:
     halving: tuple[TargetSet, ...]
     all_halved: float
     sentence: str
+    groups: tuple[Ceiling, ...] = ()  # families together, as a hypothesis may name them: gemm, pointwise, format
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from campaign.diagnosis import replays
 from campaign.diagnosis.busy import Busy
 from campaign.diagnosis.found import Gap
 from campaign.traces.timeline import Call, Timeline
@@ -30,6 +31,7 @@ class Explained:
 
     by_cause_ns: dict[str, int]
     largest: tuple[Gap, ...]
+    replay_ns: int | None  # inside graph launches; None without graphs, and where launches share a correlation
 
 
 def explain(timeline: Timeline, busy: Busy) -> Explained:
@@ -47,7 +49,9 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
         first = np.searchsorted(wanted, launches["correlation"], "left")
         last = np.searchsorted(wanted, launches["correlation"], "right")
         for found in np.flatnonzero(last > first):
-            launched[by_correlation[first[found] : last[found]]] = launches["start"][found]
+            places = by_correlation[first[found] : last[found]]
+            # Several launches may share a correlation: the last one before the work began made it.
+            launched[places[gaps["end"][places] >= launches["start"][found]]] = launches["start"][found]
         syncs = calls[calls["kind"] == Call.SYNC]
         # Waiting when the device ran dry: began before the gap, and had not returned.
         steps = np.zeros(len(gaps) + 1, np.int64)
@@ -63,6 +67,9 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
         np.where(launched < gaps["start"], QUEUED, np.where(blocked, SYNC, HOST)),
     )
     cause = np.where((cause == UNKNOWN) & blocked, SYNC, cause)
+    told_apart = busy.in_graph > 0 and not replays.shared(timeline)
+    if told_apart:
+        cause = np.where(gaps["replay"] > 0, QUEUED, cause)
     lengths = gaps["end"] - gaps["start"]
     totals = {one: int(lengths[cause == one].sum()) for one in CAUSES if one != SMALL}
     totals[SMALL] = busy.gaps_ns - int(lengths.sum())
@@ -72,14 +79,14 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
             device=timeline.devices[gap["device"]].ordinal,
             start_ns=int(gap["start"]),
             end_ns=int(gap["end"]),
-            before=names[gap["before"]],
-            after=names[gap["after"]],
+            before=names[gap["before"]] if gap["before"] >= 0 else "the beginning of the range",
+            after=names[gap["after"]] if gap["after"] >= 0 else "the end of the range",
             cause=str(cause[place]),
             host=_words(host[place], int(gap["end"] - gap["start"])),
         )
         for place, gap in enumerate(gaps[:SHOWN])
     )
-    return Explained(totals, largest)
+    return Explained(totals, largest, busy.replay_idle_ns if told_apart else None)
 
 
 def _block_in_other_calls(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from campaign.traces.timeline import Work
+
 GAPS_KEPT = 1 << 14  # the longest ones; what they leave is reported as small
 NOTHING = -1  # for a name id: the edge of the range
 GAP = np.dtype(
@@ -50,6 +52,8 @@ class Gaps:
         found["correlation"], found["device"] = after["correlation"], after["device"]
         found["before"], found["after"] = before["name"], after["name"]
         same = (before["correlation"] == after["correlation"]) & (after["correlation"] >= 0)
+        # A whole graph is one event: what lies between two of them is in neither.
+        same &= (before["kind"] != Work.GRAPH) & (after["kind"] != Work.GRAPH)
         found["replay"] = same & (before["in_graph"] > 0) & (after["in_graph"] > 0)
         inside = found[found["replay"] > 0]
         self.replay_ns += int((inside["end"] - inside["start"]).sum())

@@ -13,109 +13,150 @@ import numpy as np
 from campaign import units
 from campaign.diagnosis.busy import Busy
 from campaign.diagnosis.found import Steps
+from campaign.diagnosis.replays import replayed_steps
+from campaign.traces.spool import Spool
 from campaign.traces.timeline import Call, Timeline, named
 
 PROFILER_STEP = re.compile(r"ProfilerStep\s*#?\s*\d+")
 STEP_NAME = re.compile(
     r"(^|[^a-z])(micro_?step|train(ing)?_?step|step|iter(ation)?|microbatch)s?([^a-z]|$)", re.IGNORECASE
 )
-NOT_A_STEP = re.compile(r"optimizer|lr_?scheduler|zero_grad|scheduler", re.IGNORECASE)
+NOT_A_STEP = re.compile(r"optimizer|optim|lr_?scheduler|zero_grad|scheduler", re.IGNORECASE)
 MOST_OUTSIDE = 0.05  # of the device time: more, and the marked steps are not what the device did
-LEAST_IN_GRAPHS = 0.5  # of the launches: less, and graph launches are not the steps
-LARGEST_LOOKUP = 1 << 20  # correlations that are looked up at once
+LARGEST_LOOKUP = 1 << 18  # events after the last step whose launch is looked up; more are taken as outside
+MOST_MARKS = 1 << 20
 LONGEST_STEP_NAME = 80
-_NUMBER = re.compile(r"\s*#?\d+$")
+_NUMBER = re.compile(r"\s*[#:]?\s*\d+$")
+_LAUNCHES = (Call.LAUNCH, Call.GRAPH_LAUNCH, Call.COPY)
 
 
 @dataclass(frozen=True)
 class Marked:
-    """Step marks of one kind, on the host's clock: how many, from the first's start to the last's end."""
+    """Step marks of one kind in order of start, on the host's clock or, where the range is one of the streams', on
+    theirs. `even` is False where the threads that made them made different numbers of them."""
 
     source: str
-    count: int
-    start_ns: int
-    end_ns: int
+    starts: np.ndarray
+    ends: np.ndarray
+    on_stream: bool = False
+    even: bool = True
+
+    @property
+    def count(self) -> int:
+        return len(self.starts)
+
+    @property
+    def start_ns(self) -> int:
+        return int(self.starts[0])
+
+    @property
+    def end_ns(self) -> int:
+        return int(self.ends.max())
 
 
 def find_steps(timeline: Timeline, busy: Busy, given: int | None, window: str | None = None) -> Steps:
     """The steps of the range. `given` is what the person said, `window` the named range that was asked for, if any.
 
-    Steps are not attributable where more than 5 % of the device time was launched outside of all marked steps.
+    A marked step in which nothing was launched is not counted. Steps are not attributable where more than 5 % of the
+    device time was launched outside of all marked steps.
     """
     if not busy.devices:
         return Steps(None, "", "no device work to divide into steps", attributable=False)
     if given is not None:
         return Steps(given, "--steps", f"{units.counted(given, 'step')}, as given")
-    for marked in _marks(timeline, window):
-        outside = _outside(timeline, busy, marked)
-        if outside > MOST_OUTSIDE:
-            why = (
-                f"{units.share(outside)} of the device time was launched outside of the "
-                f"{units.counted(marked.count, 'step')} that {marked.source} marks: give --steps N if the range holds "
-                "whole steps, or --range NAME"
-            )
-            return Steps(marked.count, marked.source, why, attributable=False)
-        text = f"{units.counted(marked.count, 'step')} by {marked.source}"
-        return Steps(marked.count, marked.source, text + (f", {units.share(outside)} outside" if outside else ""))
-    launches = len(_graph_calls(timeline, busy.window))
-    share = busy.in_graph / max(sum(one.events for one in busy.devices), 1)
-    if launches and share >= LEAST_IN_GRAPHS:
-        text = f"{units.counted(launches, 'graph launch')}, which hold {units.share(share)} of the device's launches"
-        return Steps(launches, "graph launches", text.replace("launchs", "launches"))
-    if launches and not busy.in_graph and _whole_graphs(busy):
-        return Steps(launches, "graph launches", f"{launches} graph launches, traced as a whole")
+    for marked in _marks(timeline, busy, window):
+        return _checked(timeline, busy, marked)
+    found = replayed_steps(timeline, busy)
+    if found is not None:
+        return found
     why = "nothing in the trace marks steps: give --steps N, or profile with prof.step() or an NVTX range a step"
     return Steps(None, "", why, attributable=False)
 
 
-def _whole_graphs(busy: Busy) -> bool:
-    from campaign.traces.timeline import Work
+def _checked(timeline: Timeline, busy: Busy, marked: Marked) -> Steps:
+    count = marked.count
+    if not marked.even:
+        why = f"threads mark different numbers of steps by {marked.source}: give --steps N"
+        return Steps(None, marked.source, why, attributable=False)
+    outside = _outside(timeline, busy, marked)
+    if outside > MOST_OUTSIDE:
+        why = (
+            f"{units.share(outside)} of the device time was launched outside of the {units.counted(count, 'step')} that "
+            f"{marked.source} marks: give --steps N if the range holds whole steps, or --range NAME"
+        )
+        return Steps(count, marked.source, why, attributable=False)
+    empty = _empty(timeline, busy, marked)
+    text = f"{units.counted(count - empty, 'step')} by {marked.source}"
+    if empty:
+        text += f" ({empty} more launched nothing)"
+    return Steps(count - empty, marked.source, text + (f", {units.share(outside)} outside" if outside else ""))
 
-    return bool((busy.kind[busy.names()] == Work.GRAPH).any())
 
-
-def _marks(timeline: Timeline, window: str | None) -> Iterator[Marked]:
+def _marks(timeline: Timeline, busy: Busy, window: str | None) -> Iterator[Marked]:
     """Step marks, the most trusted first."""
     profiler = {place for place, name in enumerate(timeline.names) if PROFILER_STEP.fullmatch(name)}
-    found = _spanned(timeline, profiler, "ProfilerStep#")
-    if found:
+    if found := _collected(timeline, busy, profiler, "ProfilerStep#"):
         yield found
         return
     if window is not None:
         wanted = {place for place, name in enumerate(timeline.names) if name == window}
-        if (found := _spanned(timeline, wanted, f"range {window}")) and found.count > 1:
+        if (found := _collected(timeline, busy, wanted, f"range {window}")) and found.count > 1:
             yield found
-    by_base: dict[str, set[int]] = {}
+    by_kind: dict[str, set[int]] = {}
     for place, name in enumerate(timeline.names):
-        base = _NUMBER.sub("", name)
+        kind = _NUMBER.sub("", name)
         plain = len(name) < LONGEST_STEP_NAME and "::" not in name and "(" not in name
-        if plain and STEP_NAME.search(base) and not NOT_A_STEP.search(base):
-            by_base.setdefault(base, set()).add(place)
+        if plain and STEP_NAME.search(kind) and not NOT_A_STEP.search(kind):
+            by_kind.setdefault(kind, set()).add(place)
     several = [
-        one for base, ids in by_base.items() if (one := _spanned(timeline, ids, f"range {base}")) and one.count > 1
+        one
+        for kind, ids in by_kind.items()
+        if (one := _collected(timeline, busy, ids, f"range {kind}")) and one.count > 1
     ]
     # Of several levels of ranges the outermost that repeats covers the most.
     if several:
         yield max(several, key=lambda one: (one.end_ns - one.start_ns, -one.count))
 
 
-def _spanned(timeline: Timeline, ids: set[int], source: str) -> Marked | None:
+def _collected(timeline: Timeline, busy: Busy, ids: set[int], source: str) -> Marked | None:
+    """The marks of these names; in a range that was asked for, those whose middle lies in it."""
     if not ids:
         return None
-    count, start, end = 0, 0, 0
-    for rows in named(timeline.calls, ids):
+    if busy.window is None:
+        return _read(timeline.calls, ids, source, None, on_stream=False)
+    # A range is on the streams' clock where the profiler projected it on them: then so are its steps.
+    return _read(timeline.marks, ids, source, busy.window, on_stream=True) or _read(
+        timeline.calls, ids, source, busy.window, on_stream=False
+    )
+
+
+def _read(
+    spool: Spool, ids: set[int], source: str, window: tuple[int, int] | None, *, on_stream: bool
+) -> Marked | None:
+    kept: list[np.ndarray] = []
+    count = 0
+    for rows in named(spool, ids):
         rows = rows[rows["kind"] == Call.ANNOTATION]
-        if len(rows):
-            start = int(rows["start"][0]) if not count else start
-            end = max(end, int(rows["end"].max()))
-            count += len(rows)
-    return Marked(source, count, start, end) if count else None
+        if window is not None:
+            middles = rows["start"] + (rows["end"] - rows["start"]) // 2
+            rows = rows[(middles >= window[0]) & (middles < window[1])]
+        count += len(rows)
+        if len(rows) and count <= MOST_MARKS:
+            kept.append(rows[["start", "end", "thread"]])
+    if not kept:
+        return None
+    rows = np.concatenate(kept)
+    # Every process, thread or stream marks each step for itself: one of them counts.
+    threads, times = np.unique(rows["thread"], return_counts=True)
+    even = bool((times == times[0]).all()) or on_stream
+    mine = rows[rows["thread"] == threads[int(np.argmax(times))]]
+    return Marked(source, mine["start"], mine["end"], on_stream, even)
 
 
 def _outside(timeline: Timeline, busy: Busy, marked: Marked) -> float:
     """The share of device time (durations) that the marked steps did not launch: what began before the first, and of
     what began after the last ended, what was launched after it ended or by nobody knows whom."""
-    total = outside = 0
+    total = outside = held = 0
     late: list[np.ndarray] = []
     for rows in timeline.events.batches():
         if busy.window is not None:
@@ -124,13 +165,15 @@ def _outside(timeline: Timeline, busy: Busy, marked: Marked) -> float:
         total += int(lengths.sum())
         outside += int(lengths[rows["start"] < marked.start_ns].sum())
         after = rows["start"] >= marked.end_ns
-        if after.any():
-            late.append(rows[after][["correlation", "start", "end"]])
+        looked_up = after if held < LARGEST_LOOKUP and not marked.on_stream else np.zeros(len(rows), bool)
+        outside += int(lengths[after & ~looked_up].sum())
+        if looked_up.any():
+            late.append(rows[looked_up][["correlation", "start", "end"]])
+            held += len(late[-1])
     if late:
-        rows = np.concatenate(late)[:LARGEST_LOOKUP]
+        rows = np.concatenate(late)
         inside = _launched_before(timeline, rows["correlation"], marked.end_ns)
         outside += int((rows["end"] - rows["start"])[~inside].sum())
-        outside += sum(int((one["end"] - one["start"]).sum()) for one in [np.concatenate(late)[LARGEST_LOOKUP:]])
     return outside / total if total else 0.0
 
 
@@ -142,10 +185,13 @@ def _launched_before(timeline: Timeline, correlations: np.ndarray, end_ns: int) 
     return np.isin(correlations, np.concatenate(launched)) if launched else np.zeros(len(correlations), bool)
 
 
-def _graph_calls(timeline: Timeline, window: tuple[int, int] | None) -> np.ndarray:
-    """The starts of graph launches: by calls, since many launches may share one correlation id."""
-    found = [np.empty(0, np.int64)]
-    for calls in timeline.calls.batches():
-        starts = calls["start"][calls["kind"] == Call.GRAPH_LAUNCH]
-        found.append(starts if window is None else starts[(starts >= window[0]) & (starts < window[1])])
-    return np.concatenate(found)
+def _empty(timeline: Timeline, busy: Busy, marked: Marked) -> int:
+    """How many of the marked steps launched nothing; 0 where the trace has no launches to tell by."""
+    launched = np.zeros(marked.count, np.int64)
+    cpu = all(one.is_cpu for one in timeline.devices)
+    for rows in (timeline.events if cpu or marked.on_stream else timeline.calls).batches():
+        starts = rows["start"] if cpu or marked.on_stream else rows["start"][np.isin(rows["kind"], _LAUNCHES)]
+        places = np.searchsorted(marked.starts, starts, side="right") - 1
+        inside = (places >= 0) & (starts < marked.ends[places])
+        np.add.at(launched, places[inside], 1)
+    return int((launched == 0).sum()) if launched.any() else 0

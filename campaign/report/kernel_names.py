@@ -9,8 +9,8 @@ from campaign.diagnosis.names import LONGEST, normal
 
 MARK = "..."
 DEEPEST = 3  # arguments within arguments
-# A copy or a set, with its direction.
-_COPY = re.compile(r"^([Mm]em(?:cpy|set)) ?(?=$|[A-Z(])")
+# A copy or a set, with its direction; a graph that was traced whole, with its number.
+_COPY = re.compile(r"^([Mm]em(?:cpy|set)|CUDA graph) ?(?=$|[A-Z(\d])")
 _VOID = re.compile(r"\bvoid\s+")
 _SPACES = re.compile(r"(?:\w+::)+(?=[\w{(])")
 # Lambdas and the calls of them, the iterators that every functor is given, what wraps every functor.

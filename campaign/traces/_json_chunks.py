@@ -24,7 +24,10 @@ CUTS_TRIED = 4
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 BARE = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
-LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")  # msgspec calls it truncated
+# What msgspec calls truncated too.
+LONE_SURROGATE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])(?=.{4})", re.DOTALL
+)  # msgspec calls it truncated
 BYTE = re.compile(r"\(byte (\d+)\)")
 TRUNCATED, TRAILING = "truncated", "trailing characters"  # words of msgspec's errors, held by a test
 AGAIN = "make the trace again, or cut the file to a valid part"

@@ -135,16 +135,16 @@ class Calls:
     def notices(self) -> list[Notice]:
         found = []
         if self.backtraces:
-            text = f"{self.backtraces:,} rows of {RUNTIME} repeat a call with its backtrace: not counted again"
+            text = f"calls that {RUNTIME} repeats with their backtrace, not counted again: {self.backtraces:,}"
             found.append(Notice("backtraces", text))
         if self.open:
-            text = f"{self.open:,} NVTX ranges were never closed: taken to the end of the capture"
+            text = f"NVTX ranges that were never closed, taken to the end of the capture: {self.open:,}"
             found.append(Notice("open_ranges", text))
         if self.bad["text"]:
             found.append(Notice("long_names", f"{NVTX} has a text too long to read: ranges with own texts lack names"))
         for table in (RUNTIME, NVTX):
             if count := self.bad[table]:
-                text = f"{count:,} rows of {table} have no usable start or end: those without a start are left out"
+                text = f"rows of {table} without a usable start (left out) or end (without time): {count:,}"
                 found.append(Notice("bad_times", text))
         return found
 

@@ -74,7 +74,8 @@ def diagnostics(export: Export) -> list[Notice]:
     lost: list[str] = []
     rest: list[str] = []
     for severity, text in rows:
-        said = " ".join((text or "").split())[:MESSAGE_LENGTH]
+        said = " ".join((text or "").split())
+        said = said if len(said) <= MESSAGE_LENGTH else f"{said[:MESSAGE_LENGTH].rsplit(' ', 1)[0]} ..."
         if _LOST.search(said):
             about_work = bool(_CUDA.search(said)) or not _OTHER_TRACES.search(said)
             (lost if about_work else rest).append(said)
@@ -127,34 +128,35 @@ def graphs(calls: Calls, work: DeviceWork) -> list[Notice]:
     found = []
     launches, launched, nodes = len(calls.graph_launches), len(work.launched), len(work.node_correlations)
     if calls.graph_calls > launches > 0:
-        text = f"{calls.graph_calls:,} graph launches carry {launches:,} correlation ids: launches are counted by calls"
+        ids = f"{launches:,} correlation id{'s' * (launches > 1)}"
+        text = f"{calls.graph_calls:,} graph launches share {ids}: launches are counted by calls"
         found.append(Notice("graph_correlations", text))
     whole = work.rows[Work.GRAPH]
     if whole:
         every = sum(work.summed_ns.values())
         share = f"{100 * work.summed_ns[Work.GRAPH] / every:.1f} %" if every else "all"
         text = (
-            f"{whole:,} graph launches were traced as a whole, without the kernels in them ({share} of the summed "
-            f"time): families are not known there, and idle inside a graph is not seen. For both: {AGAIN}"
+            f"graph launches traced as a whole, without the kernels in them: {whole:,} ({share} of the summed time). "
+            f"Families are not known there, and idle inside a graph is not seen. For both: {AGAIN}"
         )
         found.append(Notice("graphs_whole", text))
     elif calls.graph_calls and not launched and not nodes:
         text = (
-            f"{calls.graph_calls:,} graph launches, and no device work of graphs (no rows in {GRAPH}, no kernel with "
-            f"their correlation): busy time is too small and idle too large. {NODES} is missing: {AGAIN}"
+            f"graph launches without any device work of theirs: all {calls.graph_calls:,} (no rows in {GRAPH}, no "
+            f"kernel with their correlation). Busy time is too small and idle too large. {NODES} is missing: {AGAIN}"
         )
         found.append(Notice("graphs_missing", text, True))
     elif launches > launched > 0:
-        text = f"{launches - launched:,} of {launches:,} graph launches have no device work: cut off or dropped"
+        text = f"graph launches without device work (cut off or dropped): {launches - launched:,} of {launches:,}"
         found.append(Notice("graphs_incomplete", text, True))
     if nodes:
         text = (
-            f"graphs were traced node by node ({nodes:,} launches), which costs time at each node: idle is an upper "
+            f"graphs were traced node by node (launches: {nodes:,}), which costs time at each node: idle is an upper "
             "bound. Confirm the pass time with CUDA events in a run without a profiler"
         )
         found.append(Notice("graph_nodes", text))
     if nodes > max(launches, calls.graph_calls) > 0:
-        text = f"device work of {nodes:,} graph launches, and {launches:,} launch calls: calls were dropped"
+        text = f"graph launches with device work: {nodes:,}, their calls: {launches:,}; calls were dropped"
         found.append(Notice("graph_calls_missing", text, True))
     return found
 

@@ -37,8 +37,8 @@ def project(launches: Spool, work: Spool, ranges: Spool) -> tuple[Spool, list[No
     notices = []
     if joined.ambiguous:
         text = (
-            f"{joined.ambiguous:,} correlation ids belong to several host calls: which of them caused an event is not "
-            "known, so NVTX ranges are not projected on the streams by them"
+            f"correlation ids that belong to several host calls: {joined.ambiguous:,}. Which of them caused an event "
+            "is not known, so NVTX ranges are not projected on the streams by them"
         )
         notices.append(Notice("shared_correlation", text))
     if cut:

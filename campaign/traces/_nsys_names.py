@@ -81,10 +81,10 @@ class Names:
     def notices(self) -> list[Notice]:
         found = []
         if self.cut:
-            found.append(Notice("long_names", f"{self.cut:,} names are longer than {LONGEST_NAME:,} characters: cut"))
+            found.append(Notice("long_names", f"names longer than {LONGEST_NAME:,} characters, cut: {self.cut:,}"))
         if self.unnamed:
             where = "StringIds has no text for them" if self._readable else "the file has no readable table StringIds"
-            found.append(Notice("unnamed", f"{self.unnamed:,} names are shown by their number: {where}"))
+            found.append(Notice("unnamed", f"names shown by their number: {self.unnamed:,} ({where})"))
         if self.beyond:
             text = f"more than {self.most:,} different names: the rest is shown as {REST!r}"
             found.append(Notice("many_names", text))

@@ -100,7 +100,7 @@ class Places:
             found.append(Notice("no_device_id", f"{', '.join(self.undeclared)} without deviceId: taken as device 0"))
         if self._stray:
             where = f"device {self._alone}" if self._alone is not None else "a device of their own"
-            text = f"{self._stray:,} events name no real device (a graph that begins on the host does): put on {where}"
+            text = f"events of no real device (as a graph that begins on the host), put on {where}: {self._stray:,}"
             found.append(Notice("stray_device", text))
         if self._more_streams:
             found.append(Notice("many_streams", f"more than {STREAMS:,} streams: the rest is taken as one"))

@@ -40,10 +40,10 @@ MORE: Mapping[Work, Mapping[str, Sequence[str]]] = {
     Work.GRAPH: {"graph": ["graphId", "graphExecId"]},
 }
 SAYS = {
-    "start": ("bad_times", "have no usable start: left out", True),
-    "end": ("bad_durations", "have no usable end (missing, before the start, too large): launches without time", True),
-    "zero": ("not_collected", "have start and end 0, which CUPTI writes for times not collected: left out", True),
-    "twice": ("graph_rows", "are graphs whose nodes were traced as well: counted once", False),
+    "start": ("bad_times", "rows without a usable start, left out", True),
+    "end": ("bad_durations", "rows without a usable end (missing, before the start, too large), without time", True),
+    "zero": ("not_collected", "rows with start and end 0, which CUPTI writes for times not collected, left out", True),
+    "twice": ("graph_rows", "graphs whose nodes were traced as well, counted once", False),
 }
 # ENUM_CUDA_MEMCPY_OPER and ENUM_CUDA_MEM_KIND, in Kineto's words.
 COPIES = ("Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
@@ -95,10 +95,10 @@ class DeviceWork:
         for key, (code, text, lowers) in SAYS.items():
             counts = {table: count for (what, table), count in self.bad.items() if what == key and count}
             if counts:
-                rows = ", ".join(f"{count:,} rows of {table}" for table, count in counts.items())
-                found.append(Notice(code, f"{rows} {text}", lowers))
+                rows = ", ".join(f"{count:,} in {table}" for table, count in counts.items())
+                found.append(Notice(code, f"{text}: {rows}", lowers))
         if self.long:
-            text = f"{self.long:,} device events are longer than 1 s: counted as they are; see whether they are real"
+            text = f"device events longer than 1 s, counted as they are; see whether they are real: {self.long:,}"
             found.append(Notice("long_events", text, lowers_confidence=True))
         if self.resolution_ns > 1 and len(self.events):
             text = f"all times are multiples of {self.resolution_ns:,} ns: each gap and each event may be off by that"

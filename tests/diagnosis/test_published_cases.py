@@ -96,9 +96,9 @@ def test_case_b_ceilings_of_families_and_of_halving_format_and_layout(outside, c
     assert shares["recurrent"] == pytest.approx(0.224)
     each = {one["family"]: one for one in found["ceilings"]["each"]}
     assert round(each["recurrent"]["removed"], 3) == 1.289
-    combined = sum(each[family]["share_of_range"] for family in ("quantization", "pointwise"))
-    assert round(100 * combined, 1) == 23.2
-    assert round(1 / (1 - combined / 2), 2) == 1.13
+    combined = next(one for one in found["ceilings"]["groups"] if one["family"] == "format")
+    assert round(100 * combined["share_of_range"], 1) == 23.2
+    assert round(combined["halved"], 2) == 1.13
     assert found["families"]["unclassified_share"] == 0
 
 

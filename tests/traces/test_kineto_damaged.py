@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import resource
-import subprocess
-import sys
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -220,69 +216,6 @@ def test_an_event_nested_too_deeply_costs_only_itself(tmp_path):
     timeline = kineto.read(written(tmp_path, f'{{"traceEvents":[{A},{deep},{C}]}}'))
     assert names(timeline) == ["a", "c"]
     assert "events_lost" in codes(timeline)
-
-
-HOSTILE = """
-import re, sys
-from pathlib import Path
-from campaign.errors import BadInput
-from campaign.traces import kineto
-try:
-    timeline = kineto.read(Path(sys.argv[1]))
-    said = [notice.code for notice in timeline.notices]
-except BadInput as error:
-    said = str(error)
-peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())  # getrusage has the parent's too
-print(int(peak[1]) // 1024, said)
-"""
-
-
-def read_apart(path: Path) -> tuple[int, str]:
-    """Peak MiB of a process that reads the file, and what it said."""
-    limit = 2 << 30
-    done = subprocess.run(
-        [sys.executable, "-c", HOSTILE, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )
-    peak, _, said = done.stdout.strip().partition(" ")
-    return int(peak), said
-
-
-@pytest.mark.parametrize("where", ["name", "skipped", "unclosed"])
-def test_a_string_of_100_megabytes_is_refused_in_bounded_memory(tmp_path, where):
-    long = "x" * 100_000_000
-    event = {"name": A.replace('"a"', f'"{long}"'), "skipped": A.replace('"correlation": 1', f'"note": "{long}"')}
-    text = event.get(where, A[:-10] + '"' + long)
-    peak, said = read_apart(written(tmp_path, f'{{"traceEvents":[{A},{text},{B}]}}'))
-    assert "no end of an event within" in said and f"from offset {16 + len(A) + 1}" in said
-    assert peak < 250
-
-
-@pytest.mark.parametrize("filling", [b"\0", b" ", b"[", b'"x', b"{},"])
-def test_a_gzip_bomb_is_read_or_refused_in_bounded_memory(tmp_path, filling):
-    path = tmp_path / "bomb.json.gz"
-    block = filling * (1_000_000 // len(filling))
-    with gzip.open(path, "wb", compresslevel=1) as file:
-        file.write(b'{"traceEvents":[')
-        for _ in range(60):
-            file.write(block)
-    peak, said = read_apart(path)
-    assert path.stat().st_size < 2_000_000 and peak < 250
-    assert "offset 16" in said or "truncated" in said
-
-
-def test_millions_of_different_names_are_read_in_bounded_memory(tmp_path):
-    path = tmp_path / "names.json"
-    with path.open("w", encoding="utf-8") as file:
-        file.write('{"traceEvents":[')
-        for place in range(60_000):
-            file.write(A.replace('"a"', f'"{place:06d}{"n" * 2000}"') + ",")
-        file.write(A + "]}")
-    peak, said = read_apart(path)
-    assert "many_names" in said and peak < 250
 
 
 def test_memory_is_bounded_where_every_event_must_be_mended(tmp_path):
