@@ -195,9 +195,8 @@ def main() -> None:
                 shown = time.monotonic()
                 print(f"{sum(said.values()):,} files, {failures} failures", file=sys.stderr)
         reader.stop()
-    print(
-        f"{sum(said.values()):,} damaged files of {len(contents)} kinds in {given.minutes:g} minutes, seed {given.seed}\n"
-    )
+    count = sum(said.values())
+    print(f"{count:,} damaged files made of {len(contents)} in {given.minutes:g} minutes, seed {given.seed}\n")
     print("| format | read | refused | failed |\n|---|---|---|---|")
     for suffix in sorted({suffix for suffix, _ in said}):
         bad = sum(count for (one, what), count in said.items() if one == suffix and what not in ("read", "refused"))

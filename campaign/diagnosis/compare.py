@@ -6,6 +6,7 @@ of each family and kernel in a step, and where traced time went. A small total c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from campaign import units
@@ -55,9 +56,16 @@ def compare(
     classifier = Classifier(before_question.rules)
     one, two = _side(before, before_question, classifier), _side(after, after_question, classifier)
     matched, why = _matched(one, two)
-    kernels = _changes(one, two, per_step=matched)
-    families = _by_family(kernels)
-    total = _total(kernels)
+    steps = (one.divisor, two.divisor) if matched else (1, 1)
+    counted = _counted(one, two)
+    kernels = tuple(sorted((part.change(steps) for part in counted), key=_size, reverse=True))
+    families = tuple(
+        sorted(
+            (part.change(steps) for part in _by_family(counted)),
+            key=lambda change: -max(change.before_ns, change.after_ns),
+        )
+    )
+    total = _added(counted, "total").change(steps)
     unit = "a step" if matched else "in the range"
     return Comparison(
         before=before.source,
@@ -83,49 +91,49 @@ def _side(timeline: Timeline, question: Question, classifier: Classifier) -> _Si
     return _Side(timeline, busy, find_steps(timeline, busy, question.steps, question.window), notices)
 
 
-def _changes(one: _Side, two: _Side, *, per_step: bool) -> tuple[Change, ...]:
-    """What each kernel became, a step where both ranges hold known steps, else in the whole ranges."""
+@dataclass(frozen=True)
+class _Counted:
+    """Launches and ns of both whole ranges: what is added up stays in whole numbers until it is divided by steps."""
+
+    name: str
+    family: str
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    def change(self, steps: tuple[int, int]) -> Change:
+        (launches, length), (later, later_length) = self.before, self.after
+        before, after = steps
+        return Change(self.name, self.family, launches / before, later / after, length / before, later_length / after)
+
+
+def _counted(one: _Side, two: _Side) -> list[_Counted]:
     before, after = one.kernels(), two.kernels()
-    earlier, later_steps = (one.divisor, two.divisor) if per_step else (1, 1)
     nothing = ("", 0, 0)
     found = []
     for name in dict.fromkeys((*before, *after)):
-        family, launches, length = before.get(name, nothing)
-        other, later, later_length = after.get(name, nothing)
-        found.append(
-            Change(
-                name,
-                family or other,
-                launches / earlier,
-                later / later_steps,
-                length / earlier,
-                later_length / later_steps,
-            )
-        )
-    return tuple(sorted(found, key=_size, reverse=True))
+        (family, *counts), (other, *later) = before.get(name, nothing), after.get(name, nothing)
+        found.append(_Counted(name, family or other, (counts[0], counts[1]), (later[0], later[1])))
+    return found
+
+
+def _added(counted: Sequence[_Counted], name: str, family: str = "") -> _Counted:
+    return _Counted(
+        name,
+        family,
+        (sum(one.before[0] for one in counted), sum(one.before[1] for one in counted)),
+        (sum(one.after[0] for one in counted), sum(one.after[1] for one in counted)),
+    )
+
+
+def _by_family(counted: Sequence[_Counted]) -> list[_Counted]:
+    found: dict[str, list[_Counted]] = {}
+    for one in counted:
+        found.setdefault(one.family, []).append(one)
+    return [_added(ones, family, family) for family, ones in found.items()]
 
 
 def _size(change: Change) -> tuple[float, float]:
     return (abs(change.after_ns - change.before_ns), abs(change.after_launches - change.before_launches))
-
-
-def _by_family(kernels: tuple[Change, ...]) -> tuple[Change, ...]:
-    found: dict[str, list[Change]] = {}
-    for change in kernels:
-        found.setdefault(change.family, []).append(change)
-    families = [_total(tuple(changes), family) for family, changes in found.items()]
-    return tuple(sorted(families, key=lambda change: -max(change.before_ns, change.after_ns)))
-
-
-def _total(changes: tuple[Change, ...], name: str = "total") -> Change:
-    return Change(
-        name,
-        name if name != "total" else "",
-        sum(one.before_launches for one in changes),
-        sum(one.after_launches for one in changes),
-        sum(one.before_ns for one in changes),
-        sum(one.after_ns for one in changes),
-    )
 
 
 def _matched(one: _Side, two: _Side) -> tuple[bool, str]:
@@ -142,12 +150,21 @@ def _matched(one: _Side, two: _Side) -> tuple[bool, str]:
 def _sentence(
     total: Change, families: tuple[Change, ...], kernels: tuple[Change, ...], unit: str, classifier: Classifier
 ) -> str:
-    launches = f"{units.many(total.before_launches)} -> {units.many(total.after_launches)} launches {unit}"
+    """The total beside the largest change of a family: a small one can hide a large one."""
+    said = f"{_launches(total)} launches {unit}"
     if not kernels or all(_size(one) == (0.0, 0.0) for one in kernels):
-        return f"{launches}: nothing changed"
+        return f"{said}: nothing changed"
     most = max(families, key=lambda one: abs(one.after_launches - one.before_launches))
-    title = classifier.titles.get(most.name, most.name)
     if most.after_launches == most.before_launches:
-        return f"{launches}: no family launches more or less often"
-    targeted = f"{title} {units.many(most.before_launches)} -> {units.many(most.after_launches)}"
-    return f"{launches}; the largest change of a family: {targeted}"
+        said += ": no family launches more or less often"
+    else:
+        said += f"; the largest change of a family: {classifier.titles.get(most.name, most.name)} {_launches(most)}"
+    new, gone = (sum(not one.before_launches for one in kernels), sum(not one.after_launches for one in kernels))
+    return said + (f"; {units.counted(new, 'kernel')} new, {gone} gone" if new or gone else "")
+
+
+def _launches(change: Change) -> str:
+    """'110 -> 102 (-7.3 %)'."""
+    before, after = change.before_launches, change.after_launches
+    part = f" ({100 * (after / before - 1):+.1f} %)" if before and after != before else ""
+    return f"{units.many(before)} -> {units.many(after)}{part}"

@@ -11,6 +11,7 @@ import numpy as np
 from campaign import units
 from campaign.diagnosis import found, gaps
 from campaign.diagnosis.busy import Busy
+from campaign.diagnosis.ceilings import ratio
 from campaign.diagnosis.found import Dispatch, Pass, Steps
 from campaign.traces.timeline import Call, Timeline
 
@@ -43,13 +44,8 @@ def dispatch(timeline: Timeline, busy: Busy, steps: Steps) -> Dispatch:
 
 
 def _aggregation(busy: Busy, why: gaps.Explained) -> float | None:
-    """Amdahl's law for all idle time that launching could explain. That is all of it but the time in which the host
-    waited in a sync, and the time inside graph launches, where launching is aggregated already. Between kernels queued
-    in time a launch of its own still costs the device about a microsecond, so such gaps stay in the bound."""
-    if not busy.range_ns:
-        return None
-    idle = busy.idle_ns - why.by_cause_ns[gaps.SYNC] - (why.replay_ns or 0)
-    return busy.range_ns / (busy.range_ns - idle) if idle < busy.range_ns else None
+    """Amdahl's law for all idle time that launching could explain."""
+    return ratio(busy.range_ns, why.launching_ns) if busy.range_ns else None
 
 
 def _verdict(

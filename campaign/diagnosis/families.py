@@ -19,7 +19,7 @@ from campaign.diagnosis.names import LONGEST, normal, symbol
 from campaign.errors import BadInput, UnknownName
 from campaign.traces.timeline import Work
 
-GEMM, OTHER, GRAPH = "gemm", "other", "other"
+GEMM, OTHER, GRAPH = "gemm", "other", "graph"
 PROJECT_FILE = "conf/diagnosis.yaml"
 _NAMESPACES = re.compile(r"fbgemm(_gpu)?::")
 

@@ -20,6 +20,7 @@ from campaign.traces.timeline import Call, Timeline
 SYNC, HOST, QUEUED, UNKNOWN, SMALL = "sync", "host", "queued", "unknown", "small"
 CAUSES = (SYNC, HOST, QUEUED, UNKNOWN, SMALL)
 SHOWN = 10
+LAUNCH_NS = 10_000  # the most that it takes a device to begin what is queued and may begin
 SHORTEST_WAIT_NS = 20_000  # an asynchronous copy is called in less
 BLOCKING = (Call.SYNC, Call.COPY, Call.ALLOCATION)
 LAUNCHES = (Call.LAUNCH, Call.GRAPH_LAUNCH, Call.COPY)
@@ -27,10 +28,14 @@ LAUNCHES = (Call.LAUNCH, Call.GRAPH_LAUNCH, Call.COPY)
 
 @dataclass(frozen=True)
 class Explained:
-    """The idle time by its cause in ns (all gaps; `small` holds those not looked up), and the largest gaps in words."""
+    """The idle time by its cause in ns (all gaps; `small` holds those not looked up), and the largest gaps in words.
+
+    Launching could explain what the host was late for, what the trace does not explain, the small gaps, and of a gap
+    before queued work what a launch takes; not the wait in a sync, nor what lies inside a graph launch."""
 
     by_cause_ns: dict[str, int]
     largest: tuple[Gap, ...]
+    launching_ns: int  # what launching could explain at most
     replay_ns: int | None  # inside graph launches; None without graphs, and where launches share a correlation
 
 
@@ -73,6 +78,10 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
     lengths = gaps["end"] - gaps["start"]
     totals = {one: int(lengths[cause == one].sum()) for one in CAUSES if one != SMALL}
     totals[SMALL] = busy.gaps_ns - int(lengths.sum())
+    outside = (cause == QUEUED) & ~((gaps["replay"] > 0) & told_apart)
+    launching = totals[HOST] + totals[UNKNOWN] + totals[SMALL] + int(np.minimum(lengths[outside], LAUNCH_NS).sum())
+    if told_apart:  # of the small gaps, those inside graph launches
+        launching -= busy.replay_idle_ns - int(lengths[gaps["replay"] > 0].sum())
     names = timeline.names
     largest = tuple(
         Gap(
@@ -86,7 +95,7 @@ def explain(timeline: Timeline, busy: Busy) -> Explained:
         )
         for place, gap in enumerate(gaps[:SHOWN])
     )
-    return Explained(totals, largest, busy.replay_idle_ns if told_apart else None)
+    return Explained(totals, largest, launching, busy.replay_idle_ns if told_apart else None)
 
 
 def _block_in_other_calls(

@@ -1,4 +1,4 @@
-"""How many steps a captured range of graph launches holds: one launch a step, or the same row of launches again and again.
+"""How many steps a captured range of graph launches holds: one launch a step, or one row of launches again and again.
 
 Each launch is known by how many device events it made. Launches that differ, and do not repeat, are pieces of a step,
 and how many pieces make one is nothing that a trace says.
@@ -28,8 +28,8 @@ def replayed_steps(timeline: Timeline, busy: Busy) -> Steps | None:
         return None
     if not busy.in_graph:
         text = (
-            f"{units.counted(len(order), 'graph launch')} and no device event of them: what they ran was not traced, so "
-            "idle time is unknown. Trace every node: nsys profile --cuda-graph-trace=node"
+            f"{units.counted(len(order), 'graph launch')} and no device event of them: what they ran was not traced, "
+            "so idle time is unknown. Trace every node: nsys profile --cuda-graph-trace=node"
         )
         return Steps(None, SOURCE, text, attributable=False)
     share = busy.in_graph / max(sum(one.events for one in busy.devices), 1)
@@ -37,13 +37,15 @@ def replayed_steps(timeline: Timeline, busy: Busy) -> Steps | None:
         return None
     counts = node_counts(timeline, busy, order)
     if counts is None:
-        text = f"{units.counted(len(order), 'graph launch')} share correlation ids, and their events do not divide evenly"
+        text = (
+            f"{units.counted(len(order), 'graph launch')} share correlation ids, and their events do not divide evenly"
+        )
         return Steps(None, "", f"unattributable: {text}: {GIVE}", attributable=False)
     counts = counts[counts > 0]
     row = period(counts)
     if row is None:
         text = (
-            f"{units.counted(len(counts), 'graph launch')} of {counts.min():,} to {counts.max():,} device events each do "
+            f"{units.counted(len(counts), 'graph launch')} of {counts.min():,} to {counts.max():,} device events do "
             f"not repeat as whole steps: {GIVE}"
         )
         return Steps(None, "", f"unattributable: {text}", attributable=False)

@@ -81,8 +81,8 @@ def _checked(timeline: Timeline, busy: Busy, marked: Marked) -> Steps:
     outside = _outside(timeline, busy, marked)
     if outside > MOST_OUTSIDE:
         why = (
-            f"{units.share(outside)} of the device time was launched outside of the {units.counted(count, 'step')} that "
-            f"{marked.source} marks: give --steps N if the range holds whole steps, or --range NAME"
+            f"{units.share(outside)} of the device time was launched outside of the {units.counted(count, 'step')} "
+            f"that {marked.source} marks: give --steps N if the range holds whole steps, or --range NAME"
         )
         return Steps(count, marked.source, why, attributable=False)
     empty = _empty(timeline, busy, marked)

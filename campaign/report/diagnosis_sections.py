@@ -159,6 +159,10 @@ def _ceilings(found: Ceilings, families: Families | None, top: Top) -> Section:
          units.ratio(one.halved))
         for one in found.each[: top.families]
     ]  # fmt: skip
+    lines += [
+        (f"together: {one.title}", units.share(one.share_of_range), _ceiling(one.removed), units.ratio(one.halved))
+        for one in found.groups
+    ]
     lines.append(("all idle time", NONE, _ceiling(found.idle_removed), NONE))
     lines.append(("every family", NONE, NONE, units.ratio(found.all_halved)))
     sets = []

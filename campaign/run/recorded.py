@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from campaign import machine, provenance, tracking
-from campaign.config import load
+from campaign.destination import NONE, is_server
 from campaign.diagnosis.found import EVIDENCE, Diagnosis
 from campaign.errors import TrackingFailed, Unavailable
 from campaign.ledger import Ledger, Stamp, open_ledger
 from campaign.report.diagnosis_json import diagnosis_json, values
 from campaign.report.diagnosis_page import diagnosis_page
 from campaign.report.json_text import finite
+from campaign.tracking.address import of_campaign
 
 Say = Callable[[str], None]
 READ_BYTES = 1 << 20
@@ -51,12 +52,11 @@ def record(
     and hash. A trace from elsewhere is taken to be of the campaign's workload on its present stack.
     """
     say = say or _aside
-    job = load(root, [f"campaign.name={campaign}"])
     with open_ledger(root, campaign, writable=True) as ledger:
         bodies = [_body(ledger, one, command, say) for one in diagnoses]
         ledger.stamp = stamp_here(root, "", ledger)
         ids = [append(ledger, "diagnosis", body["trace"]["sha256"][:12], body) for body in bodies]
-        mirror(ledger, ids, job.tracking, say)
+        mirror(ledger, ids, of_campaign(root, ledger), say)
         say(f"recorded in {ledger.file}: {', '.join(ids)}")
     return ids
 
@@ -70,11 +70,11 @@ def append(ledger: Ledger, kind: str, about: str, body: dict[str, Any]) -> str:
 
 def mirror(ledger: Ledger, ids: list[str], store: str, say: Say) -> None:
     """Write these lines to MLflow, where `store` (a job's `tracking`) says so."""
-    if store == "none":
+    if store == NONE:
         return
-    say("mirroring to MLflow")
+    say("mirroring to MLflow" + (f" at {store}" if is_server(store) else ""))
     try:
-        tracking.sync(ledger, ids)
+        tracking.send(ledger, ids, store)
     except TrackingFailed as failure:
         say(f"warning: {failure}")
 

@@ -75,7 +75,7 @@ def test_traps_of_names(name, expected):
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [(Work.MEMCPY, "memcpy"), (Work.MEMSET, "memset"), (Work.GRAPH, "other")]
+    ("kind", "expected"), [(Work.MEMCPY, "memcpy"), (Work.MEMSET, "memset"), (Work.GRAPH, "graph")]
 )
 def test_what_the_profiler_calls_a_copy_is_one_whatever_its_name(kind, expected):
     assert Classifier().family("flash_fwd_kernel", kind) == expected

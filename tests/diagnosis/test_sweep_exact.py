@@ -81,6 +81,24 @@ def test_every_instant_is_charged_to_exactly_what_ran_in_it(rows, in_memory, sli
     assert found.gaps_ns == found.idle_ns == int((found.gaps["end"] - found.gaps["start"]).sum())
 
 
+@given(rows_of, st.integers(0, 50), st.integers(1, 30), st.sampled_from([2, 100]))
+@settings(max_examples=200, deadline=None)
+def test_a_window_holds_exactly_what_ran_in_it(rows, first, length, in_memory):
+    last = first + length
+    found = swept(rows, in_memory, window=(first, last))
+    for device in (0, 1):
+        mine = [row for row in rows if row[3] == device]
+        busy = sum(any(row[0] <= instant < row[0] + row[1] for row in mine) for instant in range(first, last))
+        began = sum(first <= row[0] < last for row in mine)
+        use = next((one for one in found.devices if one.device == device), None)
+        if use is None:
+            assert (busy, began) == (0, 0)
+        else:
+            assert (use.busy_ns, use.events, use.span_ns) == (busy, began, length)
+    assert sum(found.masks_ns.values()) == found.busy_ns
+    assert found.gaps_ns == found.idle_ns == int((found.gaps["end"] - found.gaps["start"]).sum())
+
+
 def test_removing_a_family_saves_only_the_time_in_which_nothing_else_ran():
     # Family 0 runs from 0 to 10, family 1 from 4 to 6 beside it and from 12 to 15 alone: of 15, 3 is family 1's own.
     found = swept([(0, 10, 0, 0), (4, 2, 1, 0), (12, 3, 4, 0)], 100)
