@@ -14,7 +14,8 @@
     └── TrackingFailed       0    MLflow is missing or refused; a warning, the decision already stands
 
 Exit codes: 0 a decision was made (whatever it is); 2 bad input, nothing started; 3 no decision (invalid or
-unavailable); 4 a sweep in which some hypothesis failed; 130 interrupted.
+unavailable), or `campaign doctor` called the machine unfit; 4 a sweep in which some hypothesis failed; 5 `campaign
+doctor` called the machine doubtful; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ EXIT_DECIDED = 0
 EXIT_BAD_INPUT = 2
 EXIT_NO_DECISION = 3
 EXIT_SWEEP_FAILED = 4
+EXIT_DOUBTFUL = 5
 EXIT_INTERRUPTED = 130
 
 

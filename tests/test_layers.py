@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = {
-    "words": {"records", "units", "errors", "discovery", "reading"},
+    "words": {"records", "units", "errors", "discovery", "reading", "destination"},
     "reasoning": {
         "design",
         "diagnosis",

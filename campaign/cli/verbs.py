@@ -7,7 +7,19 @@ import argparse
 import gc
 from collections import namedtuple
 
-from campaign.cli import compare, decisions, diagnose, mirror, profile, replay, stacking, static, studies
+from campaign.cli import (
+    compare,
+    decisions,
+    diagnose,
+    doctor,
+    feasibility,
+    mirror,
+    profile,
+    replay,
+    stacking,
+    static,
+    studies,
+)
 from campaign.discovery import DEFAULT_CAMPAIGN
 from campaign.errors import EXIT_DECIDED, BadInput, UnknownName
 
@@ -66,10 +78,14 @@ def run_verb(name: str, words: Sequence[str]) -> int:
 
 
 VERBS = {
+    "doctor": Verb(doctor.SUMMARY, doctor.doctor_arguments, doctor.doctor, doctor.MORE),
     "diagnose": Verb(diagnose.SUMMARY, diagnose.diagnose_arguments, diagnose.diagnose, diagnose.MORE),
     "compare": Verb(compare.SUMMARY, compare.compare_arguments, compare.compare, compare.MORE),
     "profile": Verb(profile.SUMMARY, profile.profile_arguments, profile.profile, profile.MORE),
     "static": Verb(static.SUMMARY, static.static_arguments, static.static, static.MORE),
+    "feasibility": Verb(
+        feasibility.SUMMARY, feasibility.feasibility_arguments, feasibility.feasibility, feasibility.MORE
+    ),
     "ledger": Verb(decisions.SUMMARY, decisions.ledger_arguments, decisions.ledger, decisions.MORE),
     "show": Verb(decisions.SHOW_SUMMARY, decisions.show_arguments, decisions.show, decisions.SHOW_MORE),
     "stack": Verb(stacking.SUMMARY, stacking.stack_arguments, stacking.stack, stacking.MORE),

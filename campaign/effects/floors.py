@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy
+from scipy.special import gammaincinv
 
 from campaign.effects.intervals import RESOLVE_ALPHA, interval, resolves
 from campaign.effects.speed import pair_logs
@@ -34,6 +35,15 @@ def floor(rounds: Sequence[Round], protocol: Protocol, control: str = "control",
         resolves={str(count): resolves(between, count) for count in counts},
         memory_range_bytes=max(peaks) - min(peaks) if peaks else 0,
     )
+
+
+def scatter_bounds(sd: float, rounds: int, share: float = 0.9) -> tuple[float, float]:
+    """One-sided bounds of a between-round sd that `rounds` rounds showed, each right with probability `share`:
+    sd sqrt((R - 1) / chi2), chi2 with R - 1 degrees of freedom (measurement 5.2: 1.47 sd above, for 10 rounds).
+    """
+    degrees = rounds - 1
+    low, high = (2 * float(gammaincinv(degrees / 2, one)) for one in (share, 1 - share))
+    return sd * math.sqrt(degrees / low), sd * math.sqrt(degrees / high)
 
 
 def threshold(protocol: Protocol, measured: Floor | None) -> float:

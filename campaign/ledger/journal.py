@@ -38,7 +38,7 @@ _DECODED_AT_ONCE = 250
 KINDS = frozenset(
     (
         "campaign registered probe trial blocks decision stack note revoked static ruling study finding sweep "
-        "profile diagnosis"
+        "profile diagnosis doctor"
     ).split()
 )
 

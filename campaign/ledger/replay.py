@@ -215,6 +215,12 @@ class Replay:
                 return row
         return None
 
+    def doctor_rows(self) -> list[dict[str, Any]]:
+        """What `campaign doctor` found of the machine, each time, in order: the bodies with `id`, `line` and `time`.
+        `fingerprint` is the hash. No decision or finding looks at them."""
+        found = self._entries({"doctor"})
+        return [{**entry.body, "id": entry.id, "line": entry.line, "time": entry.time} for entry in found]
+
     def _entries(self, kinds: set[str] | frozenset[str], plan: str = "") -> list[Entry]:
         found = list(self.store.entries(kinds, verify=False, plan=plan))
         if self.store.torn and self.store.torn not in self.notices:

@@ -80,6 +80,7 @@ KINDS = (
     "sweep",
     "profile",
     "diagnosis",
+    "doctor",
 )
 
 __all__ = [

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from campaign import units
 from campaign.errors import UnknownName
+from campaign.machine import fingerprint_hash
 from campaign.records import Arm, ArmProbe, Decision, Plan, Probe, Round, Trial, from_json, to_json
+from campaign.report.doctor_text import doctor_before, doctor_line
 from campaign.report.json_text import as_text
 from campaign.report.listing import columns
 from campaign.report.plain import plain
@@ -57,10 +59,10 @@ class Shown:
             evidence = ledger.evidence(row["plan_id"])
             self.plan, self.probe, self.rounds = evidence.plan, evidence.probe, list(evidence.rounds)
             self.judged = _judged(self.plan, self.rounds)
-        kinds = {"revoked", "ruling"}
+        self.doctor = doctor_before(ledger, row, fingerprint_hash(self.plan.fingerprint))
         self.rulings = [
             {"kind": one.kind, "verdict": one.body.get("verdict", ""), "why": one.body["why"], "time": one.time}
-            for one in ledger.store.entries(kinds, verify=False)
+            for one in ledger.store.entries({"revoked", "ruling"}, verify=False)
             if one.body["decision_id"] == row["id"]
         ]
         studies = {one.id for one in ledger.store.entries({"study"}, verify=False) if one.body["of"] == row["id"]}
@@ -110,10 +112,9 @@ def _judged(plan: Plan, rounds: Sequence[Round]) -> list[dict[str, Any]]:
 
 
 def shown_json(shown: Shown) -> str:
-    """`{"schema": 1, "decision", "revoked", "ruling", "in_stack"..., "plan", "probe", "rounds": [{...the round without
-    blocks, "block_count", "faults": [{"code", "sentence"}] or null, "ratios": {role: base / role} or null}],
-    "rulings": [{"kind", "verdict", "why", "time"}], "findings", "raw": [file, ...]}`. `faults` and `ratios` are null
-    where the blocks were not read."""
+    """`{"schema": 1, "decision", "revoked", "ruling"..., "plan", "probe", "rounds": [{...the round without blocks,
+    "block_count", "faults": [{"code", "sentence"}], "ratios": {role: base / role}}], "rulings": [{"kind", "verdict",
+    "why", "time"}], "findings", "doctor", "raw": [...]}`. Faults and ratios are null where no blocks were read."""
     rounds = []
     for place, one in enumerate(shown.rounds):
         value = to_json(one)
@@ -133,6 +134,7 @@ def shown_json(shown: Shown) -> str:
             "rounds": rounds,
             "rulings": shown.rulings,
             "findings": shown.findings,
+            "doctor": shown.doctor,
             "raw": shown.raw,
         }
     )
@@ -142,6 +144,7 @@ def shown_text(shown: Shown) -> str:
     """The same for a person: the decision first, then what it rests on."""
     parts = [
         decision_text(shown.decision, shown.file, revoked=shown.row["revoked"]),
+        doctor_line(shown.doctor),
         _titled("ruled since", [_ruling(one) for one in shown.rulings]),
         _titled("measured since", [_finding(one) for one in shown.findings]),
         _titled(f"plan {shown.plan.id}, registered {shown.plan.registered_at}", _plan(shown.plan)),

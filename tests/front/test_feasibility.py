@@ -48,7 +48,7 @@ def nowhere(tmp_path, monkeypatch):
 def own_project(add, project):
     """A project that writes no MLflow."""
     config = project / "conf/config.yaml"
-    config.write_text(config.read_text().replace("tracking: mlflow", "tracking: none"))
+    config.write_text(config.read_text().replace("tracking: {uri: null}", "tracking: none"))
     return project
 
 

@@ -52,7 +52,12 @@ print("HEAVY", code, sorted({name.split(".")[0] for name in sys.modules} & set(%
         (["diagnose", "--help"], 0),
         (["diagnose"], 2),
         (["diagnose", "nope.json", "--target", "0.5"], 2),
+        (["feasibility", "--help"], 0),
+        (["feasibility", "--days", "soon"], 2),
+        (["feasibility", "--tokens-per-second", "14.08k", "--token-budget", "20B", "--days", "7", "--json"], 0),
         (["compare", "--help"], 0),
+        (["doctor", "--help"], 0),
+        (["doctor", "--full", "--no-floor"], 2),
         (["compare", "one.json"], 2),
     ],
 )

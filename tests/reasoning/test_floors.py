@@ -9,7 +9,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from campaign.effects import detectable_sds, floor, resolves, rounds_needed, threshold
+from campaign.effects import detectable_sds, floor, resolves, rounds_needed, scatter_bounds, threshold
 from campaign.records import Floor, Memory
 from tests.reasoning.made import MIB, PROTOCOL, made_round
 
@@ -111,3 +111,12 @@ def test_the_detectable_effect_is_found_as_often_as_it_says() -> None:
     values = rng.normal(sds, 1.0, (20_000, 6))
     found = stats.ttest_1samp(values, 0, axis=1, alternative="greater").pvalue < 0.01
     assert found.mean() == pytest.approx(0.9, abs=0.01)  # 4.7 sd of a share of 20,000
+
+
+def test_the_bounds_of_a_scatter_are_those_of_measurement_5_2_and_of_the_chi_square_table() -> None:
+    # the 0.9 quantiles below and above: 4.168 and 14.684 with 9 degrees of freedom, 0.211 and 4.605 with 2
+    assert scatter_bounds(0.02, 10) == pytest.approx(
+        (0.02 * math.sqrt(9 / 14.684), 0.02 * math.sqrt(9 / 4.168)), rel=1e-3
+    )
+    assert scatter_bounds(1.0, 3) == pytest.approx((math.sqrt(2 / 4.605), math.sqrt(2 / 0.2107)), rel=1e-3)
+    assert scatter_bounds(1.0, 10)[1] == pytest.approx(1.47, abs=0.005)
