@@ -12,9 +12,16 @@ if TYPE_CHECKING:
 
 
 def ui_arguments(parser: argparse.ArgumentParser) -> None:
+    uri_argument(parser)
     parser.add_argument("--host", default="127.0.0.1", help="loopback only (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=5000, help="default: 5000")
     parser.add_argument("--print-command", action="store_true", help="print the server's command and do not start it")
+
+
+def uri_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--uri", metavar="ADDRESS", help="an MLflow server, or `mlflow` (default: the newest run's, or the config's)"
+    )
 
 
 def ui(given: argparse.Namespace) -> int:
@@ -22,14 +29,25 @@ def ui(given: argparse.Namespace) -> int:
     import shlex
 
     from campaign import tracking
+    from campaign.destination import is_server
+    from campaign.ledger import open_ledger
 
     root = project_root()
-    campaign_folder(root, given.campaign)
+    folder = campaign_folder(root, given.campaign)
+    with open_ledger(root, given.campaign, writable=False) as ledger:
+        destination = tracking.chosen(root, ledger, given.uri)
+    if is_server(destination):
+        try:
+            url = tracking.page(root, folder, destination)
+        except TrackingFailed as failure:
+            raise _asked_for(failure) from failure
+        print(json.dumps({"schema": 1, "command": [], "url": url}) if given.json else url)
+        return EXIT_DECIDED
     if given.print_command or given.json:
         switches = [f"{name}={value}" for name, value in tracking.SWITCHES.items()]
         command = ["env", *switches, *tracking.ui_command(root, given.campaign, given.host, given.port)]
         url = tracking.ui_url(root, given.campaign, given.host, given.port)
-        print(json.dumps({"command": command, "url": url}) if given.json else shlex.join(command))
+        print(json.dumps({"schema": 1, "command": command, "url": url}) if given.json else shlex.join(command))
         return EXIT_DECIDED
     try:
         return tracking.serve(root, given.campaign, given.host, given.port)
@@ -38,21 +56,27 @@ def ui(given: argparse.Namespace) -> int:
 
 
 def sync_arguments(parser: argparse.ArgumentParser) -> None:
-    pass  # --campaign and --json are every verb's
+    uri_argument(parser)
 
 
 def sync(given: argparse.Namespace) -> int:
+    import sys
+
     from campaign import tracking
 
+    def said(id: str) -> None:
+        print(f"mirrored {id}", file=sys.stderr, flush=True)
+
     with opened(given) as ledger:
+        destination = tracking.chosen(project_root(), ledger, given.uri)
         try:
-            mirrored = tracking.sync(ledger)
+            mirrored = tracking.sync(ledger, None, destination, said)
         except TrackingFailed as failure:
             raise _asked_for(failure) from failure
         if given.json:
             import json
 
-            print(json.dumps({"schema": 1, "mirrored": mirrored}))
+            print(json.dumps({"schema": 1, "mirrored": mirrored, "destination": destination}))
         elif mirrored:
             print(f"{len(mirrored)} decisions, findings and profiles mirrored to MLflow")
         else:

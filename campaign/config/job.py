@@ -20,8 +20,8 @@ from campaign.records import Arm, Edit, Hypothesis, Protocol
 class Job:
     """A hypothesis to be decided on a workload under a protocol. `overrides` are the person's, in Hydra's spelling.
 
-    `workload` is the chosen option's name, `device` where it runs, `tracking` is `mlflow` or `none`. `parameters` are
-    the hypothesis's own, by name.
+    `workload` is the chosen option's name, `device` where it runs, `tracking` is `mlflow`, `none` or a server's
+    address. `parameters` are the hypothesis's own, by name.
     """
 
     root: Path

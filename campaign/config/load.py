@@ -16,13 +16,13 @@ from campaign.config.job import Job
 from campaign.config.overrides import check_overrides
 from campaign.config.parameters import parameters_for
 from campaign.config.protocol import protocol_for
-from campaign.config.schema import number, one_of, section
+from campaign.config.schema import number, section
 from campaign.config.workload import check_workload, same_shape
+from campaign.destination import destination_of
 from campaign.discovery import campaign_folder
 from campaign.errors import BadInput, DoesNotFit, nearest
 from campaign.records import Protocol
 
-TRACKING = ("mlflow", "none")
 WORKLOAD_KEYS = "campaign run --cfg job -p workload    (shows the workload's keys)"
 
 
@@ -46,7 +46,6 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
     if not isinstance(campaign, str):
         raise BadInput(f"campaign.name = {campaign!r}: must be a text", remedy=f"campaign.name='\"{campaign}\"'")
     campaign_folder(root, campaign)
-    one_of(values.get("tracking"), "tracking", TRACKING)
     wait = section(values.get("lease"), "lease", ("wait_seconds",))["wait_seconds"]
     number(wait, "lease.wait_seconds", "seconds, 0 or more", isinstance(wait, int | float) and wait >= 0)
     asked = values.get("json", False)
@@ -59,7 +58,7 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
         device=workload["device"],
         hypothesis=hypothesis,
         protocol=protocol,
-        tracking=values["tracking"],
+        tracking=destination_of(values.get("tracking")),
         lease_wait_seconds=float(wait),
         overrides=tuple(overrides),
         json=json or asked,

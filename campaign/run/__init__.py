@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from campaign import lease, tracking, verdicts
 from campaign.config import Job
+from campaign.destination import NONE, is_server
 from campaign.errors import EXIT_DECIDED, EXIT_NO_DECISION, TrackingFailed
 from campaign.ledger import Ledger, now, open_ledger
 from campaign.records import (
@@ -186,11 +187,11 @@ def _take_apart(job: Job, ledger: Ledger, decision: Decision, progress: Progress
 
 def mirror(job: Job, ledger: Ledger, ids: list[str], progress: Progress) -> None:
     """Write the decisions or findings with these ids to MLflow; its failing is a warning, since they stand already."""
-    if job.tracking == "none":
+    if job.tracking == NONE:
         return
-    progress.notice("mirroring to MLflow")
+    progress.notice("mirroring to MLflow" + (f" at {job.tracking}" if is_server(job.tracking) else ""))
     try:
-        tracking.sync(ledger, ids)
+        tracking.send(ledger, ids, job.tracking)
     except TrackingFailed as failure:
         progress.notice(f"warning: {failure}")
     except KeyboardInterrupt:

@@ -30,6 +30,7 @@ from campaign.report.replayed import Replayed, replayed_json, replayed_text
 from campaign.run.conduct import conduct
 from campaign.run.context import key_of, of_command
 from campaign.run.declare import code_of, new_id, source_of
+from campaign.tracking import address
 
 IMPORT_SECONDS = 600.0
 _COPY = "restore the file from a copy of the campaign's folder; without it this decision cannot be replayed"
@@ -66,7 +67,7 @@ def replay(root: Path, name: str, asked: str, rounds: int | None = None, *, as_j
     with provenance.worktree(root, plan.source["commit"], recorded.patch) as tree:
         notices = [*_same_code(root, tree, plan), *_left_out(plan)]
         _own_copies(root, tree, plan)
-        job = _job(tree, plan, as_json=as_json)
+        job = _job(root, tree, plan, as_json=as_json)
         with (
             lease.hold(job.device, job.lease_wait_seconds, progress.waiting, holder=name),
             open_ledger(root, name, writable=True) as ledger,
@@ -194,9 +195,9 @@ def _imported(tree: Path, arm: Arm) -> dict[str, str]:
     return found
 
 
-def _job(tree: Path, plan: Plan, *, as_json: bool) -> Job:
+def _job(root: Path, tree: Path, plan: Plan, *, as_json: bool) -> Job:
     """What a measurement needs to know, from the plan alone; its root is the worktree."""
-    words = of_command(plan.command, ("tracking", "lease"))
+    words = of_command(plan.command, ("lease",))
     said = {key_of(word): word.partition("=")[2] for word in words}
     return Job(
         root=tree,
@@ -205,7 +206,7 @@ def _job(tree: Path, plan: Plan, *, as_json: bool) -> Job:
         device=plan.device,
         hypothesis=plan.hypothesis,
         protocol=plan.protocol,
-        tracking=said.get("tracking", "mlflow"),
+        tracking=address.of_command(plan.command) or address.declared(root),
         lease_wait_seconds=float(said.get("lease.wait_seconds", 0.0)),
         overrides=(),
         json=as_json,

@@ -27,6 +27,7 @@ def finding_tags(found: Found, study: Study) -> dict[str, str]:
         "device": found.device,
         "stack": " + ".join(found.stack) or "root",
         "word": finding.word or "-",
+        **mapping.columns(finding.total or finding.effect, finding.memory, study),
         "clock": study.protocol.clock,
         "protocol": study.protocol.name,
         "machine": found.machine_line,

@@ -11,11 +11,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from campaign import units
 from campaign.reading import counts, counts_text, label, outcome, wall_effect
-from campaign.records import Combined, Decision, Plan, to_json
+from campaign.records import Combined, Contrast, Decision, Effect, MemoryChange, Plan, Study, to_json
 from campaign.tracking.decided import AS_DECIDED, Standing
 from campaign.tracking.words import verdict_word
 
@@ -33,6 +33,7 @@ def decision_tags(decision: Decision, plan: Plan, standing: Standing = AS_DECIDE
         "workload": decision.workload,
         "stack": " + ".join(decision.stack) or "root",
         "word": _word(decision),
+        **columns(verdict.effect, verdict.memory, plan),
         "clock": plan.protocol.clock,
         "parity": decision.parity,
         "engagement": decision.engagement,
@@ -49,6 +50,22 @@ def decision_tags(decision: Decision, plan: Plan, standing: Standing = AS_DECIDE
         **source_tags(decision.command, plan.source),
     }
     return {key: cut(value, TAG_LIMIT) for key, value in tags.items()}
+
+
+def columns(effect: Effect | Contrast | None, memory: MemoryChange | None, plan: Plan | Study) -> dict[str, str]:
+    """What the runs table shows beside the verdict, as text: the ratio with its interval, treatment's peak memory with
+    the change, and the least gain that counts here: measured by an A/A null, or only declared by the protocol."""
+    speed = f"{units.ratio(effect.ratio)} {units.interval(effect.low, effect.high)}" if _measured(effect) else "-"
+    held = "-"
+    if memory is not None:
+        change = units.signed_size(memory.treatment_bytes - memory.control_bytes)
+        held = f"{units.size(memory.treatment_bytes)} ({change})"
+    floor = f"{100 * plan.threshold:.1f} %, " + ("measured" if plan.floor_id else "declared")
+    return {"speed": speed, "memory": held, "floor": floor}
+
+
+def _measured(effect: Effect | Contrast | None) -> TypeGuard[Effect | Contrast]:
+    return effect is not None and math.isfinite(effect.ratio)
 
 
 def standing_tags(decision: Decision, standing: Standing) -> dict[str, str]:

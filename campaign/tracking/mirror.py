@@ -10,13 +10,14 @@ deleted and written anew.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from campaign.destination import EMBEDDED, again, is_server
 from campaign.errors import LedgerDamaged, UnknownName
 from campaign.records import Decision, Evidence, Found, Round, StudyEvidence, Trial
-from campaign.tracking import finding_note, found, mapping, note, owner, profiles, runs, trials, words
+from campaign.tracking import finding_note, found, inputs, mapping, note, owner, profiles, runs, shared, trials, words
 from campaign.tracking.attachments import lay_out, lay_out_finding
 from campaign.tracking.decided import AS_DECIDED, Decided, Standing, standings
 from campaign.tracking.scoreboard import Board, scoreboard
@@ -27,9 +28,15 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 
-def sync(ledger: Decided, ids: Collection[str] | None = None) -> list[str]:
+def sync(
+    ledger: Decided,
+    ids: Collection[str] | None = None,
+    destination: str = EMBEDDED,
+    said: Callable[[str], None] = lambda name: None,
+) -> list[str]:
     """Mirror the decisions, findings and profiles (default: all) that MLflow lacks; returns their ids in that order.
 
+    `destination` is the project's own store or a server's address; `said` gets the name of each when it is whole.
     Decisions that were revoked or ruled on since are marked so, and the scoreboard is rewritten. Raises TrackingFailed
     with the cause and `campaign sync`, UnknownName for an id that the ledger does not have, and LedgerDamaged for one
     whose evidence cannot be trusted, after the others are mirrored. The ledger is only read.
@@ -43,12 +50,15 @@ def sync(ledger: Decided, ids: Collection[str] | None = None) -> list[str]:
         raise UnknownName("decision or finding", min(missing), known_ids, remedy="campaign ledger")
     if not wanted and not traced:
         return []
-    root, campaign = ledger.folder.parent.parent, ledger.folder.name
+    root, remedy = ledger.folder.parent.parent, again(ledger.folder.name, destination)
     standing = standings(ledger)
     moved = [id for id, one in standing.items() if one != AS_DECIDED]
-    with writing(root), failures():
-        client = open_client(root)
-        experiment = runs.experiment_of(client, root, campaign)
+    with writing(root, remedy=remedy), failures(destination, remedy):
+        client = open_client(root, destination)
+        if is_server(destination):
+            experiment = shared.experiment_of(client, root, ledger.folder)
+        else:
+            experiment = runs.experiment_of(client, root, ledger.folder.name)
         runs.reconcile(client, experiment)
         of_decisions = [*(one.id for one in wanted if isinstance(one, Decision)), *moved]
         known = runs.mirrored(client, experiment, "decision", of_decisions)
@@ -71,6 +81,7 @@ def sync(ledger: Decided, ids: Collection[str] | None = None) -> list[str]:
             elif isinstance(one, Found) and isinstance(evidence, StudyEvidence):
                 _write_finding(client, experiment, ledger, one, evidence, decisions)
             written.append(one.id)
+            said(one.id)
         written += _write_profiles(client, experiment, ledger, traced)
         changed = _mark(client, decisions, known, standing)
         if written or changed:
@@ -122,6 +133,7 @@ def _write(
     run_id = _begin(client, experiment, words.run_name(decision, standing), start, tags)
     points = [(key, value, end, 0) for key, value in mapping.decision_metrics(decision).items()]
     runs.log(client, run_id, metrics=points, params=mapping.decision_params(decision, evidence.plan))
+    runs.log_input(client, run_id, inputs.dataset(evidence.plan, evidence.rounds), inputs.CONTEXT)
     with tempfile.TemporaryDirectory(prefix="campaign-mirror-") as folder:
         lay_out(Path(folder), ledger, decision, evidence, standing)
         client.log_artifacts(run_id, folder)
@@ -164,6 +176,7 @@ def _write_finding(
     run_id = _begin(client, experiment, words.finding_name(one), start, tags)
     points = [(key, value, end, 0) for key, value in found.finding_metrics(one).items()]
     runs.log(client, run_id, metrics=points, params=found.finding_params(one, evidence.study))
+    runs.log_input(client, run_id, inputs.dataset(evidence.study, evidence.rounds), inputs.CONTEXT)
     with tempfile.TemporaryDirectory(prefix="campaign-mirror-") as folder:
         lay_out_finding(Path(folder), ledger, one, evidence, recorded)
         client.log_artifacts(run_id, folder)

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
+from campaign.destination import again
 from campaign.errors import BadInput
 from campaign.tracking.store import REMEDY, database
 
@@ -20,12 +22,13 @@ VIEW_KEY = "campaign"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 # Column ids of the table in its order, and widths in pixels. The first ones are MLflow's own and always shown. The
 # ratio is on the clock in the column beside it; tokens a second are on the wall clock, or missing.
-_FIXED = {"attributes.`Run Name`": 330, "runDateAndNestInfo": 130}
+_FIXED = {"attributes.`Run Name`": 300, "runDateAndNestInfo": 115}
 COLUMNS = {
-    "tags.`verdict`": 130,
+    "tags.`verdict`": 105,
+    "tags.`speed`": 175,
+    "tags.`memory`": 165,
+    "tags.`floor`": 125,
     "metrics.`ratio`": 75,
-    "metrics.`ratio_low`": 85,
-    "metrics.`ratio_high`": 90,
     "tags.`clock`": 70,
     "metrics.`isolated`": 85,
     "metrics.`cumulative`": 100,
@@ -41,6 +44,8 @@ COLUMNS = {
     "attributes.`Description`": 420,
 }
 
+CHARTS = ("ratio", "tokens_per_second/treatment", "peak_memory_mib/treatment", "step_ms/treatment")
+
 
 def view_state() -> str:
     """The JSON of the shared view: newest decision first, trials hidden."""
@@ -52,18 +57,44 @@ def view_state() -> str:
             "selectedColumns": list(COLUMNS),
             "columnOrder": [*_FIXED, *COLUMNS],
             "columnWidths": _FIXED | COLUMNS,
+            "runsHiddenMode": "FIRST_20_RUNS",
+            "isAccordionReordered": True,  # sections as they stand here, not by their names
+            "compareRunSections": [{"uuid": VIEW_KEY, "name": "The campaign", "display": True, "isReordered": False}],
+            "compareRunCharts": [*_charts()],
         }
     )
+
+
+def _charts() -> Iterator[dict[str, object]]:
+    """The charts above those that MLflow makes of every other metric; a chart's title is its metric, unit included."""
+    alike = {"metricSectionId": VIEW_KEY, "runsCountToCompare": 20, "deleted": False, "isGenerated": True}
+    for key in CHARTS:
+        yield {"type": "BAR", "uuid": f"{VIEW_KEY}-{key}", "metricKey": key, **alike}
+    x, y = "peak_memory_mib/treatment", "tokens_per_second/treatment"
+    yield {
+        "type": "SCATTER",
+        "uuid": f"{VIEW_KEY}-trade",
+        "xaxis": {"key": x, "type": "METRIC"},
+        "yaxis": {"key": y, "type": "METRIC"},
+        **alike,
+    }
 
 
 def ui_url(root: Path, campaign: str, host: str = "127.0.0.1", port: int = 5000) -> str:
     """The address of the campaign's runs table. Raises BadInput when nothing of it is mirrored."""
     experiment = _experiment_id(database(root), campaign)
     if experiment is None:
-        raise BadInput(f"MLflow has nothing of campaign {campaign!r} yet", remedy=f"{REMEDY}, then campaign ui")
+        named = "" if campaign == "default" else f" --campaign {campaign}"
+        raise BadInput(
+            f"MLflow has nothing of campaign {campaign!r} yet", remedy=f"{again(campaign)}, then campaign ui{named}"
+        )
     shown = f"[{host}]" if ":" in host else host
-    query = f"workflowType=machine_learning&viewStateShareKey={VIEW_KEY}"
-    return f"http://{shown}:{port}/#/experiments/{experiment}/runs?{query}"
+    return f"http://{shown}:{port}/{place(experiment)}"
+
+
+def place(experiment: str) -> str:
+    """Where a server shows an experiment's runs, in the view of `view_state`."""
+    return f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey={VIEW_KEY}"
 
 
 def _experiment_id(path: Path, campaign: str) -> str | None:

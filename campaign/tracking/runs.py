@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from campaign.destination import again
 from campaign.errors import TrackingFailed
 from campaign.tracking import owner, review
 from campaign.tracking.store import artifact_uri
@@ -37,7 +38,7 @@ def experiment_of(client: MlflowClient, root: Path, campaign: str) -> str:
     if found.artifact_location != location:
         raise TrackingFailed(
             f"runs/mlflow.db keeps the artifacts of {campaign!r} in {found.artifact_location}, not in this project",
-            remedy="mv runs/mlflow.db runs/mlflow.db.old, then campaign sync (it rebuilds the view from the ledger)",
+            remedy=f"mv runs/mlflow.db runs/mlflow.db.old, then {again(campaign)} (it rebuilds the view)",
         )
     if found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
@@ -104,6 +105,14 @@ def log(
     )
     for some_metrics, some_params, some_tags in batches:
         client.log_batch(run_id, metrics=some_metrics, params=some_params, tags=some_tags)
+
+
+def log_input(client: MlflowClient, run_id: str, dataset: dict[str, str], tags: dict[str, str]) -> None:
+    """What the run was measured on. `dataset` are the fields of MLflow's Dataset."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    said = [InputTag(key, value) for key, value in tags.items()]
+    client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**dataset), said)])
 
 
 def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

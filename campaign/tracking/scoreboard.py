@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from campaign import units
+from campaign.destination import again
 from campaign.interactions.departure import product_of
 from campaign.interactions.words import headline_of, stack_word
 from campaign.reading import EMULATED, is_test, label, outcome, outcomes_text
@@ -67,10 +68,10 @@ def scoreboard(board: Board) -> str:
     counted = f"{units.counted(len(board.decisions), 'decision')}, accepted: {names}"
     headline = board.newest(HEADLINE)
     if headline is None:
-        parts = [f"## {board.campaign}: {counted}"]
+        parts = [f"**{board.campaign}: {counted}**"]
     else:
         parts = [
-            f"## {board.campaign}: {headline_of(to_json(headline.finding))}",
+            f"**{board.campaign}: {headline_of(to_json(headline.finding))}**",
             _measured(headline, names, accepted),
             counted,
         ]
@@ -136,7 +137,7 @@ def _counts(board: Board) -> list[str]:
         said.append(f"Low precision is emulated in {emulated} of {units.counted(len(decisions), 'decision')}.")
     alpha = sum(d.verdict.alpha_spent for d in decisions)
     tests = sum(is_test(d.verdict, board.plans[d.plan_id]) for d in decisions)
-    said.append(f"Tests run: {tests}, alpha spent in all: {alpha:.4g}. Rebuild this view: `campaign sync`.")
+    said.append(f"Tests run: {tests}, alpha spent in all: {alpha:.4g}. Rebuild this view: `{again(board.campaign)}`.")
     return said
 
 
@@ -149,7 +150,7 @@ def _table(decisions: Sequence[Decision], standings: Mapping[str, Standing], tog
     """One line a decision; `together`, with what each does alone and with the stack, where any was measured so."""
     together = together and any(d.verdict.combined for d in decisions)
     head = ["#", "verdict", "hypothesis", "speed", "95 %"]
-    head += ["isolated", "cumulative", "interaction", "word"] if together else []
+    head += ["isolated", "cumulative", "interaction", "word"] if together else ["reason"]
     rows = []
     for d in decisions:
         effect, memory, combined = d.verdict.effect, d.verdict.memory, d.verdict.combined
@@ -163,15 +164,14 @@ def _table(decisions: Sequence[Decision], standings: Mapping[str, Standing], tog
         if together and combined:
             row += [_contrast(one) for one in (combined.isolated, combined.cumulative, combined.interaction)]
             row.append(combined.word)
-        elif together:
-            row += ["-"] * 4
+        else:
+            row += ["-"] * 4 if together else [d.verdict.reason]
         row += [
             f"{units.ratio(d.predicted_ratio)} {outcome(d.verdict, d.predicted_ratio)}".rstrip(),
             units.signed_size(memory.treatment_bytes - memory.control_bytes) if memory else "-",
-            d.verdict.reason,
         ]
         rows.append(row)
-    return table([*head, "predicted", "memory", "reason"], rows)
+    return table([*head, "predicted", "memory"], rows)
 
 
 def _contrast(effect: Contrast) -> str:

@@ -1,12 +1,14 @@
-"""Where MLflow keeps its rows, and how the file comes into being once and only once.
+"""Where MLflow keeps its rows: a file that comes into being once and only once, or a server that is there already.
 
 `runs/mlflow.db` is created under a lock, beside its final name, and renamed when whole: a cold SQLite store opened by
 eight processes at once is destroyed by MLflow's own migrations, and one killed half-way stays unusable. Every URI is
 absolute and is passed explicitly, so that neither the working directory nor MLFLOW_TRACKING_URI can redirect a mirror.
+What a server asks for to let someone in, MLflow's client takes from its own variables.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import logging
@@ -19,13 +21,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from campaign.destination import EMBEDDED, SECRETS, is_server
 from campaign.errors import TrackingFailed
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 REMEDY = "campaign sync"
+NOT_THERE = "the decision is in the ledger but not in MLflow"
 LOCK_SECONDS = 120.0
+# For a server, unless the person's own environment says otherwise: MLflow would try each request for many minutes.
+PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+}
 _LOCK_POLL_SECONDS = 0.05
 # What another release of MLflow, SQLAlchemy or matplotlib may raise; none of it may end a sweep.
 _SURPRISES = (OSError, ImportError, sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, RuntimeError)
@@ -47,16 +58,17 @@ def artifact_uri(root: Path) -> str:
 
 
 @contextlib.contextmanager
-def failures() -> Iterator[None]:
-    """Turn whatever MLflow, its database or the disk raises into TrackingFailed with the cause and what to type."""
+def failures(destination: str = EMBEDDED, remedy: str = REMEDY) -> Iterator[None]:
+    """Turn whatever MLflow, its database, its server or the disk raises into TrackingFailed with the cause and what to
+    type; `remedy` is what repeats the mirror."""
     try:
         yield
     except TrackingFailed:
         raise
     except _SURPRISES as error:
-        raise TrackingFailed(_cause(error), remedy=_remedy(error)) from error
+        raise TrackingFailed(_cause(error, destination), remedy=_remedy(error, destination, remedy)) from error
     except _library_errors() as error:
-        raise TrackingFailed(_cause(error), remedy=_remedy(error)) from error
+        raise TrackingFailed(_cause(error, destination), remedy=_remedy(error, destination, remedy)) from error
 
 
 def _library_errors() -> tuple[type[BaseException], ...]:
@@ -70,35 +82,55 @@ def _library_errors() -> tuple[type[BaseException], ...]:
     return tuple(getattr(module, name) for module, name in loaded if module is not None)
 
 
-def _cause(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+def hidden(text: str) -> str:
+    """`text` without the secrets that MLflow's variables hold: a server's answer may repeat what it was sent."""
+    user, password, token = (
+        os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("USERNAME", "PASSWORD", "TOKEN")
+    )
+    both = base64.b64encode(f"{user}:{password}".encode()).decode() if password else ""
+    for secret in filter(None, (both, password, token)):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _cause(error: BaseException, destination: str) -> str:
+    text = hidden(" ".join(str(error).split()))
     if isinstance(error, ImportError):
-        return (
-            f"the decision is in the ledger but not in MLflow: {error.name or 'a package'} cannot be imported ({text})"
-        )
-    if "database is locked" in text:
+        return f"{NOT_THERE}: {error.name or 'a package'} cannot be imported ({text})"
+    if is_server(destination):
+        if _refused(text):
+            text = f"{destination} does not let this person in ({text})"
+        elif "Max retries" in text or isinstance(error, OSError):
+            text = f"{destination} does not answer ({text.rpartition('Caused by ')[2]})"
+    elif "database is locked" in text:
         text = "runs/mlflow.db is locked by another process (waited 20 s)"
     elif "not a database" in text or "malformed" in text:
         text = f"runs/mlflow.db is damaged ({text})"
     elif "database schema" in text or "locate revision" in text:
         text = f"runs/mlflow.db was written by another MLflow version ({text})"
-    return f"the decision is in the ledger but not in MLflow: {text[:600]}"
+    return f"{NOT_THERE}: {text[:600]}"
 
 
-def _remedy(error: BaseException) -> str:
+def _refused(text: str) -> bool:
+    return any(sign in text for sign in ("error code 401", "error code 403", "UNAUTHENTICATED", "PERMISSION_DENIED"))
+
+
+def _remedy(error: BaseException, destination: str, remedy: str) -> str:
     text = str(error)
     if isinstance(error, ImportError):
-        return f"pip install {(error.name or 'mlflow').partition('.')[0]}, then {REMEDY}"
+        return f"pip install {(error.name or 'mlflow').partition('.')[0]}, then {remedy}"
+    if is_server(destination):
+        return f"{SECRETS}, then {remedy}" if _refused(text) else remedy
     if any(sign in text for sign in ("not a database", "malformed", "database schema", "locate revision")):
-        return f"mv runs/mlflow.db runs/mlflow.db.old, then {REMEDY} (it rebuilds the view from the ledger)"
-    return REMEDY
+        return f"mv runs/mlflow.db runs/mlflow.db.old, then {remedy} (it rebuilds the view from the ledger)"
+    return remedy
 
 
 @contextlib.contextmanager
-def writing(root: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
+def writing(root: Path, wait_seconds: float = LOCK_SECONDS, remedy: str = REMEDY) -> Iterator[None]:
     """Hold `runs/.mlflow.lock`: one mirror writes at a time. Raises TrackingFailed when the wait is over."""
     path = database(root).with_name(".mlflow.lock")
-    with failures():
+    with failures(remedy=remedy):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -111,7 +143,7 @@ def writing(root: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
                 if time.monotonic() >= deadline:
                     raise TrackingFailed(
                         f"another process has been writing to MLflow for {wait_seconds:.0f} s (it holds {path.name})",
-                        remedy=REMEDY,
+                        remedy=remedy,
                     ) from None
                 time.sleep(_LOCK_POLL_SECONDS)
         yield
@@ -119,12 +151,16 @@ def writing(root: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
         os.close(descriptor)
 
 
-def open_client(root: Path) -> MlflowClient:
-    """A client of `runs/mlflow.db`, which is created when absent. Call it while holding `writing`.
+def open_client(root: Path, destination: str = EMBEDDED) -> MlflowClient:
+    """A client of `runs/mlflow.db`, which is created when absent, or of a server. Call it while holding `writing`.
 
     Raises what MLflow, SQLite and the disk raise; `failures` translates.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    if is_server(destination):
+        for name, value in PATIENCE.items():
+            os.environ.setdefault(name, value)
+        return _import_client()(tracking_uri=destination, registry_uri=destination)
     path = database(root)
     if path.exists():
         _check_readable(path)
@@ -138,7 +174,7 @@ def _import_client() -> type[MlflowClient]:
     from mlflow.tracking import MlflowClient
 
     # What goes wrong is raised as well, and reaches the person as a TrackingFailed and not as a traceback.
-    for name in ("mlflow", "alembic"):
+    for name in ("mlflow", "alembic", "urllib3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return MlflowClient
 

@@ -139,7 +139,7 @@ def test_the_scoreboard_begins_with_the_newest_headline_and_says_when_the_stack_
     note = client_of(root_of(studied)).get_experiment_by_name("demo").tags["mlflow.note.content"]
     lines = note.splitlines()
     headline = by_kind(studied)["headline"].finding.sentence
-    assert lines[0] == f"## demo: {headline}"
+    assert lines[0] == f"**demo: {headline}**"
     assert "1.116x [1.096, 1.137], memory 512.0 -> 480.0 MiB, 160 matched blocks" in lines[0]
     assert lines[2].startswith(
         "Root against root + a + b, matched, on 2026-12-02. The stack moved since, to prenorm_fu"
@@ -170,7 +170,7 @@ def test_a_finding_without_numbers_has_failed_and_has_no_figure(root):
     with campaigns.open_ledger(root, campaigns.CAMPAIGN, writable=True) as ledger:
         one = findings.headline(ledger, broken={"head": {"status": "crashed", "message": "exit code 1"}})
         assert sync(ledger) == [one.id]
-        assert scoreboard(Board.of(ledger)).splitlines()[0] == "## demo: 0 decisions, accepted: none"
+        assert scoreboard(Board.of(ledger)).splitlines()[0] == "**demo: 0 decisions, accepted: none**"
     (run,) = runs_of(root, FINDINGS)
     assert (run.info.status, run.info.run_name) == ("FAILED", "F01 HEADLINE a, b")
     assert run.data.tags["failed"] == "head" and "ratio" not in run.data.metrics

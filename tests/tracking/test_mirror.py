@@ -166,7 +166,7 @@ def test_a_revoked_decision_is_marked_and_leaves_the_scoreboards_stack(one, root
     assert run.data.tags["verdict"] == "revoked (accept)"
     assert run.data.tags["mlflow.note.content"].startswith("Revoked later, no longer in the stack. Accepted:")
     note = client_of(root).get_experiment_by_name("demo").tags["mlflow.note.content"]
-    assert note.splitlines()[0] == "## demo: 2 decisions, accepted: none"
+    assert note.splitlines()[0] == "**demo: 2 decisions, accepted: none**"
 
 
 def test_a_ruling_is_marked_with_its_reason_and_moves_the_scoreboards_stack(root):
@@ -186,7 +186,7 @@ def test_a_ruling_is_marked_with_its_reason_and_moves_the_scoreboards_stack(root
     said = second.data.tags["mlflow.note.content"]
     assert said.startswith("A person ruled accept: Memory matters more here. As measured: Rejected: ")
     note = client_of(root).get_experiment_by_name("demo").tags["mlflow.note.content"]
-    assert note.splitlines()[0] == "## demo: 6 decisions, accepted: no_checkpointing + shared_activation_quant"
+    assert note.splitlines()[0] == "**demo: 6 decisions, accepted: no_checkpointing + shared_activation_quant**"
     assert "| ruled accept (reject)" in note
 
 
@@ -215,7 +215,7 @@ def test_a_decision_on_a_stack_that_moved_says_stale_in_its_name(root):
 
 def test_the_scoreboard_has_the_stack_first_then_the_rest_best_first(mirrored):
     note = client_of(root_of(mirrored)).get_experiment_by_name("demo").tags["mlflow.note.content"]
-    assert note.splitlines()[0] == "## demo: 6 decisions, accepted: prenorm_fusion + no_checkpointing"
+    assert note.splitlines()[0] == "**demo: 6 decisions, accepted: prenorm_fusion + no_checkpointing**"
     # e^.04 * e^.15 = e^.19 = 1.2092
     assert "product of the single ratios is 1.209x" in note
     order = [

@@ -113,7 +113,7 @@ def test_a_ledger_of_profiles_alone_is_mirrored(root):
         write(ledger)
         assert sync(ledger) == ["profile-1", "diagnosis-1", "diagnosis-2"]
     note = store.open_client(root).get_experiment_by_name("demo").tags["mlflow.note.content"]
-    assert note.splitlines()[0] == "## demo: 0 decisions, accepted: none"
+    assert note.splitlines()[0] == "**demo: 0 decisions, accepted: none**"
 
 
 def test_a_trace_that_is_gone_is_left_out_and_the_rest_is_mirrored(written, root):

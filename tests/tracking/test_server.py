@@ -98,7 +98,7 @@ def test_the_server_answers_with_the_campaign_and_ends_when_told(mirrored):
         address = f"http://127.0.0.1:{port}/api/2.0/mlflow/experiments/get-by-name?experiment_name=demo"
         with urllib.request.urlopen(address, timeout=60) as answer:
             tags = {tag["key"]: tag["value"] for tag in json.load(answer)["experiment"]["tags"]}
-        assert tags["mlflow.note.content"].startswith(f"## {campaigns.CAMPAIGN}: 6 decisions")
+        assert tags["mlflow.note.content"].startswith(f"**{campaigns.CAMPAIGN}: 6 decisions")
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
