@@ -43,7 +43,7 @@ def test_a_campaign_without_a_mirror_is_refused_with_the_next_command(mirrored, 
     for root, name in ((root_of(mirrored), "nothing"), (tmp_path, "demo")):
         with pytest.raises(BadInput) as failure:
             ui_url(root, name)
-        assert failure.value.remedy == "campaign sync, then campaign ui"
+        assert failure.value.remedy == f"campaign sync --campaign {name}, then campaign ui --campaign {name}"
 
 
 def test_the_server_is_small_local_and_knows_where_the_store_is(mirrored, monkeypatch):

@@ -93,7 +93,7 @@ def test_a_full_or_broken_disk_is_a_warning_and_the_next_sync_completes(one, roo
     blocked.write_text("a file where the folder should be")
     with pytest.raises(TrackingFailed) as failure:
         sync(one)
-    assert failure.value.exit_code == 0 and failure.value.remedy == "campaign sync"
+    assert failure.value.exit_code == 0 and failure.value.remedy == "campaign sync --campaign demo"
     blocked.unlink()
     assert sync(one) == ["prenorm_fusion-plan-1-decision"]
     assert len(runs_of(root)) == 1
