@@ -13,6 +13,7 @@ from campaign.traces._kineto_events import EXACT_BELOW_US, Arguments
 from campaign.traces.timeline import Shape
 
 LARGEST_NS = 1 << 62
+SMALL_EXPONENT = 16  # of microseconds; larger numbers are looked at one by one
 
 
 def nanoseconds(values: list[Any]) -> np.ndarray | None:
@@ -31,7 +32,8 @@ def any_nanoseconds(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     classes = {value.__class__ for value in values}
     try:
         found = np.empty(0, np.int64)
-        if classes == {Decimal}:
+        # The exponent first: 1e999999999 as a whole number would take all there is of time and memory.
+        if classes == {Decimal} and all(value.is_finite() and value.adjusted() < SMALL_EXPONENT for value in values):
             found = np.fromiter((round(value.scaleb(3)) for value in values), np.int64, len(values))
         elif classes == {int}:
             found = np.fromiter(values, np.int64, len(values))

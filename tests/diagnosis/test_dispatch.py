@@ -163,6 +163,13 @@ def test_a_range_that_is_not_in_the_trace_is_refused_with_the_nearest(tmp_path):
         asked(tmp_path, *events, window="forwrd")
 
 
+@pytest.mark.parametrize("name", ["\x00 " * 2048, " " * 4096 + "x", "1" * 4096 + "x", "#" * 4096, "step " * 800])
+def test_a_range_with_a_hostile_name_takes_no_time(tmp_path, name):
+    # Backtracking over it would never end: the suite's own time limit is the test.
+    found = asked(tmp_path, host("user_annotation", name, 0.0, 10.0), kernel(K, 1, 2), kernel(name, 3, 4))
+    assert found.dispatch.steps.count is None
+
+
 def ideas(folder, *claims: tuple[str, str, float], floor=None):
     events = [kernel("void layer_norm_kernel(int)", 0, 10), kernel(K, 10, 90)]
     found = asked(folder, *events, ideas=[IdeaClaim(*claim) for claim in claims], floor=floor).ideas

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from campaign.traces import kineto
-from tests.traces.kineto_files import host, intervals, kernel, read_events, rows, said, swept, written
+from tests.traces.kineto_files import codes, host, intervals, kernel, read_events, rows, said, swept, written
 
 
 def test_times_are_whole_nanoseconds_however_they_are_written(tmp_path):
@@ -136,3 +138,16 @@ def test_operators_of_a_trace_with_marks_on_streams_but_no_work_have_a_device_of
     assert timeline.devices[row["device"]].is_cpu
     assert timeline.streams[row["stream"]].label == "5 5"
     assert timeline.streams[rows(timeline.marks)["thread"][0]].label == "7"
+
+
+@pytest.mark.parametrize("huge", ["1e999999999", "-1e999999999", "1e400", "123456789e300"])
+def test_a_number_beyond_any_clock_takes_no_time(tmp_path, huge):
+    # As a whole number it would have a billion digits: the suite's own time limit is the test.
+    text = (
+        '{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","ts":1712195495519689.047,"dur":1},'
+        f'{{"ph":"X","cat":"kernel","name":"k","ts":{huge},"dur":1}},'
+        f'{{"ph":"X","cat":"kernel","name":"k","ts":1712195495519699.047,"dur":{huge}}}]}}'
+    )
+    timeline = kineto.read(written(tmp_path, text))
+    assert len(timeline.events) == 2
+    assert "bad_times" in codes(timeline)
