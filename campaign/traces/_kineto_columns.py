@@ -161,7 +161,8 @@ class Columns:
         """Where some times are floats too large for their decimals, have all times of the piece as they are written."""
         largest = max((abs(value) for value in values if value.__class__ is float), default=0.0)
         if self._piece and EXACT_BELOW_US <= largest < math.inf:
-            self.coarse_us = max(self.coarse_us, largest)
+            if largest < numbers.LARGEST_NS / 1000:
+                self.coarse_us = max(self.coarse_us, largest)
             if not kineto.exactly(self._events, self._piece):
                 self.bad["inexact"] += len(self._events)
             self._piece = b""

@@ -55,7 +55,7 @@ def _exact(value: Any) -> int | None:
     """One number of microseconds, however it is written, as nanoseconds."""
     try:
         number = Decimal(value if isinstance(value, (int, str, Decimal)) else repr(value))
-        if not number.is_finite() or abs(number) > LARGEST_NS // 1000:
+        if not number.is_finite() or number.adjusted() >= SMALL_EXPONENT or abs(number) > LARGEST_NS // 1000:
             return None
         return int((number * 1000).to_integral_value())
     except (InvalidOperation, TypeError, ValueError):
