@@ -1,4 +1,5 @@
-"""`campaign --help`, from this text and the file names in `conf/`: nothing heavy is imported for it."""
+"""`campaign --help`, from this text, the verbs and the file names in `conf/`: one screen, and nothing heavy is imported
+for it."""
 
 from __future__ import annotations
 
@@ -9,61 +10,79 @@ from campaign.discovery import project_root
 from campaign.errors import NotAProject
 
 GROUPS = ("hypothesis", "workload", "protocol")
+LOOP = ("doctor", "diagnose", "run", "ledger", "revalidate", "report")
+COLUMNS = 100
+INDENT = " " * 15
+MOST_LINES_A_GROUP = 3
 
 TEXT = """\
-campaign: measure an edit of a training step against the stack accepted so far, and write the decision in a ledger.
+campaign {version}: measure edits of a training step, each on the stack accepted so far, and decide.
 
-Run (also `campaign run ...` and `python -m campaign ...`):
-  campaign                                 an A/A null: what this machine can resolve
-  campaign hypothesis=NAME                 one hypothesis, with the standard protocol
-  campaign hypothesis=NAME protocol=quick  a first look; it can say `promising` or not, never accept
-  campaign -m hypothesis=NAME,NAME         several, one after another, A/A nulls first; a summary at the end
-  campaign -m 'hypothesis=glob(*)'         every one there is
-  campaign -m hypothesis=register_cap register_cap.registers=8,12,16   one, over its own parameter
-  campaign run --all --budget 2h           a whole campaign by itself: floor, every idea, retries, revalidation, page
+The loop (campaign VERB --help says more):
+{loop}
 
-Verbs (campaign VERB --help):
-{verbs}
+Beside it:
+{others}
 
 Groups (group=option):
 {groups}
 
-Common overrides (key=value):
-  campaign.name=NAME      another ledger: runs/NAME/ledger.jsonl        (default)
-  protocol.pairs=20       any protocol key, on any device
-  workload.seed=1         any workload key, for control and treatment
-  tracking=none           no MLflow mirror                              (mlflow)
-  lease.wait_seconds=600  wait for another campaign on the device       (0)
-  --json                  the outcome as JSON on stdout
-  --cfg job --resolve     show the composed config instead of running it (after `campaign run`)
+Keys (key=value): campaign.name=NAME another ledger, protocol.pairs=20, workload.seed=1, tracking=none,
+  lease.wait_seconds=600; --json on every verb; campaign run --help, and run --cfg job, show every key
+Exit codes: 0 decided, 2 bad input, 3 no decision, 4 a sweep in which some failed, 5 doctor: doubtful,
+  130 interrupted (the same command goes on)"""
 
-Exit codes:
-  0    a decision was made, whatever it is
-  2    bad input; nothing was started
-  3    no decision: invalid or unavailable
-  4    a sweep, or run --all, in which some hypothesis failed
-  130  interrupted; the same command goes on from what was measured
-
-campaign {version}"""
+RUN = """\
+campaign hypothesis=NAME: one edit to its verdict; protocol=quick: a first look
+campaign: the A/A null, which says what this machine can resolve
+campaign -m hypothesis=NAME,NAME or 'hypothesis=glob(*)': one after another
+campaign -m hypothesis=NAME NAME.PARAMETER=8,12: one, over its own parameter
+campaign run --all --budget 2h: the whole loop by itself, up to its page"""
 
 
 def usage() -> str:
-    """The whole help text, with the options of this project when there is one here."""
+    """The whole help text, with the options of this project when there is one here. A verb has its line by being in
+    `VERBS`."""
     from campaign.cli.verbs import VERBS
 
-    verbs = "\n".join(f"  {name:12} {verb.summary}" for name, verb in VERBS.items())
-    groups = "\n".join(_listed(group) for group in GROUPS)
-    return TEXT.format(verbs=verbs, groups=groups, version=campaign.__version__)
+    lines = {name: _row(name, _clauses(verb.summary)) for name, verb in VERBS.items()}
+    lines["run"] = "\n".join(_row("" if place else "run", line) for place, line in enumerate(RUN.splitlines()))
+    return TEXT.format(
+        loop="\n".join(lines.pop(name) for name in LOOP if name in lines),
+        others="\n".join(lines.values()),
+        groups="\n".join(_listed(group) for group in GROUPS),
+        version=campaign.__version__,
+    )
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:12} {text}"
+
+
+def _clauses(text: str) -> str:
+    """As many whole clauses of a verb's summary as fit into its line."""
+    room = COLUMNS - len(INDENT)
+    while len(text) > room:
+        ends = [text.rfind(mark, 0, room) for mark in (", ", ": ", "; ", "? ")]
+        if (end := max(ends)) <= 0:
+            return text[: room - 1].rsplit(" ", 1)[0]
+        text = text[: end + 1].rstrip(",:;")
+    return text
 
 
 def _listed(group: str) -> str:
-    """The group and its options, in lines of at most 100 characters."""
+    """The group and its options in lines of at most 100 characters; what there is no room for is counted."""
     import textwrap
 
-    first = f"  {group:11} "
-    return textwrap.fill(
-        ", ".join(options(group)) or "-", 100, initial_indent=first, subsequent_indent=" " * len(first)
+    names = options(group)
+    lines = textwrap.wrap(
+        ", ".join(names) or "-", COLUMNS, initial_indent=_row(group, ""), subsequent_indent=INDENT, break_on_hyphens=False
     )
+    if len(lines) > MOST_LINES_A_GROUP:
+        shown = lines[: MOST_LINES_A_GROUP - 1]
+        left = len(names) - sum(len(line[len(INDENT) :].rstrip(",").split(", ")) for line in shown)
+        lines = [*shown, f"{INDENT}and {left} more in conf/{group}/"]
+    return "\n".join(lines)
 
 
 def options(group: str) -> list[str]:

@@ -25,7 +25,7 @@ def meminfo(total: int = 16, available: int = 12, swap: int = 0, swap_free: int 
 
 
 def disk(gib: float, kind: str = "ext4", flaw: str = "") -> dict[str, Any]:
-    return {"places": (Place("runs", "/work/runs", int(gib * GIB), kind, flaw),)}
+    return {"places": (Place("runs", "/project/runs", int(gib * GIB), kind, flaw),)}
 
 
 # By check: (files of the machine, what else is seen, level, words of what is seen), each of which is a case. The
@@ -216,7 +216,7 @@ MACHINE: dict[str, list[Case]] = {
         ({}, disk(1), DOUBTFUL, "runs: 1.00 GiB free"),
         ({}, disk(50, "nfs4"), DOUBTFUL, "50.00 GiB free on nfs4"),
         ({}, disk(0.05), UNFIT, "51.2 MiB free"),
-        ({}, disk(50, flaw="it may not be written to"), UNFIT, "/work/runs: it may not be written to"),
+        ({}, disk(50, flaw="it may not be written to"), UNFIT, "/project/runs: it may not be written to"),
     ],
     "MLflow server": [
         ({}, {}, FIT, "none"),
