@@ -27,8 +27,8 @@ Beside it:
 Groups (group=option):
 {groups}
 
-Keys (key=value): campaign.name=NAME another ledger, protocol.pairs=20, workload.seed=1, tracking=none,
-  lease.wait_seconds=600; --json on every verb; campaign run --help, and run --cfg job, show every key
+Keys (key=value): campaign.name=NAME for another ledger, protocol.pairs=20, tracking=none,
+  lease.wait_seconds=600; campaign run --help has every one; --json with any verb
 Exit codes: 0 decided, 2 bad input, 3 no decision, 4 a sweep in which some failed, 5 doctor: doubtful,
   130 interrupted (the same command goes on)"""
 
@@ -76,7 +76,11 @@ def _listed(group: str) -> str:
 
     names = options(group)
     lines = textwrap.wrap(
-        ", ".join(names) or "-", COLUMNS, initial_indent=_row(group, ""), subsequent_indent=INDENT, break_on_hyphens=False
+        ", ".join(names) or "-",
+        COLUMNS,
+        initial_indent=_row(group, ""),
+        subsequent_indent=INDENT,
+        break_on_hyphens=False,
     )
     if len(lines) > MOST_LINES_A_GROUP:
         shown = lines[: MOST_LINES_A_GROUP - 1]

@@ -9,6 +9,7 @@ from collections import namedtuple
 
 from campaign.cli import (
     compare,
+    completion,
     decisions,
     diagnose,
     doctor,
@@ -43,9 +44,8 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(f"{self.prog}: {message}", remedy=f"{self.prog} --help")
 
 
-def run_verb(name: str, words: Sequence[str]) -> int:
-    """Do what the verb and its arguments say; the exit code. Raises CampaignError."""
-    gc.disable()  # a listing makes many small objects and no cycles: collecting them is a tenth of its time
+def parser_of(name: str) -> Parser:
+    """The options of a verb, those that every verb has first."""
     verb = VERBS[name]
     parser = Parser(
         prog=f"campaign {name}",
@@ -59,10 +59,17 @@ def run_verb(name: str, words: Sequence[str]) -> int:
     parser.add_argument("--campaign", metavar="NAME", default=DEFAULT_CAMPAIGN, help="which ledger (default: default)")
     parser.add_argument("--json", action="store_true", help="answer as JSON on stdout")
     verb.arguments(parser)
-    given, left = parser.parse_known_intermixed_args(words)  # options may stand between overrides
-    if given.help:
+    return parser
+
+
+def run_verb(name: str, words: Sequence[str]) -> int:
+    """Do what the verb and its arguments say; the exit code. Raises CampaignError."""
+    gc.disable()  # a listing makes many small objects and no cycles: collecting them is a tenth of its time
+    verb, parser = VERBS[name], parser_of(name)
+    if "--help" in words or "-h" in words:  # before what is missing or wrong beside it
         print(parser.format_help().rstrip())
         return EXIT_DECIDED
+    given, left = parser.parse_known_intermixed_args(words)  # options may stand between overrides
     if left:
         word = left[0].split("=", 1)[0]
         if not word.startswith("-"):
@@ -106,4 +113,5 @@ VERBS = {
         mirror.sync,
         "The ledger is the source; MLflow's copy can be deleted and rebuilt with this at any time.",
     ),
+    "completion": Verb(completion.SUMMARY, completion.completion_arguments, completion.completion, completion.MORE),
 }

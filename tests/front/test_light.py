@@ -56,6 +56,8 @@ print("HEAVY", code, sorted({name.split(".")[0] for name in sys.modules} & set(%
         (["feasibility", "--days", "soon"], 2),
         (["feasibility", "--tokens-per-second", "14.08k", "--token-budget", "20B", "--days", "7", "--json"], 0),
         (["compare", "--help"], 0),
+        (["completion", "bash"], 0),
+        (["completion", "tcsh"], 2),
         (["doctor", "--help"], 0),
         (["doctor", "--full", "--no-floor"], 2),
         (["compare", "one.json"], 2),
