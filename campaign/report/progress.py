@@ -246,3 +246,51 @@ def _mute(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def rounds_left(evidence: Evidence, valid: Mapping[str, int]) -> int:
+    """Rounds still needed if every look is taken and the gain is confirmed: a bound from above, not a forecast.
+    A second confirmation counts once it has begun: few gains are suspect."""
+    protocol = evidence.plan.protocol
+    if valid["reconfirm"]:
+        return max(0, protocol.confirm_rounds - valid["reconfirm"])
+    screen = 0 if valid["confirm"] else max(0, protocol.looks[-1] - valid["screen"])
+    confirms = protocol.decisive and not evidence.plan.hypothesis.null
+    return screen + (max(0, protocol.confirm_rounds - valid["confirm"]) if confirms else 0)
+
+
+def outcome(measured: Round, plan: Plan, faults: Sequence[str]) -> str:
+    """'1.042x', the round's median paired ratio on the deciding clock, and which gates it failed."""
+    from campaign.effects import ratio_of, round_logs
+
+    if faults:
+        return _not_counted(faults)
+    log = round_logs([measured], plan.protocol.clock)["treatment"][0]
+    return units.ratio(ratio_of(float(log)))
+
+
+def study_outcome(measured: Round, study: Study, faults: Sequence[str]) -> str:
+    """The same of a study's round: a ratio where it compares two arms, else only whether it counts."""
+    from campaign.effects import ratio_of, round_logs
+
+    if faults:
+        return _not_counted(faults)
+    others = [trial.arm for trial in measured.trials if trial.arm != study.base]
+    if len(study.arms) != 2 or len(others) != 1:
+        return f"counted, {len(measured.trials)} arms"
+    return units.ratio(ratio_of(float(round_logs([measured], study.protocol.clock, study.base)[others[0]][0])))
+
+
+def rounds_text(sizes: Sequence[int], rounds: int) -> str:
+    """What `rounds` rounds of each group take; `sizes` are the arms of each: '6 rounds of 5 arms', '12 rounds: 6 of 8
+    arms and 6 of 4'."""
+    total = units.counted(rounds * len(sizes), "round")
+    if len(set(sizes)) == 1:
+        return f"{total} of {sizes[0]} arms"
+    counts = sorted(Counter(sizes).items(), reverse=True)
+    first, *rest = [f"{rounds * count} of {size}" for size, count in counts]
+    return f"{total}: {' and '.join([f'{first} arms', *rest])}"
+
+
+def _not_counted(faults: Sequence[str]) -> str:
+    return f"not counted ({', '.join(faults)})"
