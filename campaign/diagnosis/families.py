@@ -21,7 +21,7 @@ from campaign.traces.timeline import Work
 
 GEMM, OTHER, GRAPH = "gemm", "other", "graph"
 PROJECT_FILE = "conf/diagnosis.yaml"
-_NAMESPACES = re.compile(r"fbgemm(_gpu)?::")
+_NAMESPACES = re.compile(r"(fbgemm(_gpu)?|flashinfer)::|\d*flashinfer")
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class Classifier:
             return kind.name.lower()
         if kind == Work.GRAPH:
             return GRAPH
-        # A library's name is no reason: fbgemm_gpu:: holds quantizers and embeddings.
+        # A library's name is no reason: fbgemm_gpu:: holds quantizers and embeddings, flashinfer:: norms and GEMMs.
         whole = _NAMESPACES.sub("", normal(name) or whole)
-        bare = symbol(name)
+        bare = _NAMESPACES.sub("", symbol(name))
         if not self.wrappers.match(bare):
             whole = _relevant(whole, bare)
         for rule in self.rules:

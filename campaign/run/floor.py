@@ -174,7 +174,8 @@ def _round(job: Job, ledger: Ledger, plan: Plan, index: int, raw: list[str]) -> 
         if measured.blocks:
             raw.append(ledger.keep(inflight.read_bytes(), ".jsonl"))
         trials = tuple(replace(trial, log=_kept(ledger, trial.log, trial.status)) for trial in measured.trials)
-    return replace(measured, trials=trials)
+    # Where the code was edited meanwhile the two arms may have run different code: the round's gate says so.
+    return replace(measured, trials=trials, code=code_of(job, plan.control, plan.treatment))
 
 
 def _kept(ledger: Ledger, log: str, status: str) -> str:

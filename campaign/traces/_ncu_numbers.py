@@ -56,6 +56,9 @@ def scale(unit: str) -> tuple[str, float]:
     return COUNT, 1.0
 
 
+LARGEST_EXPONENT, LONGEST_DIGITS = 99, 100
+
+
 class Separators:
     """What a file says of its decimal separator, by its own values."""
 
@@ -89,6 +92,8 @@ class Separators:
         other = "," if proof == "." else "."
         plain = digits.replace(other, "").replace(proof, ".") if proof else digits
         power = int(exponent or 0)
+        if abs(power) > LARGEST_EXPONENT or len(plain) > LONGEST_DIGITS:
+            return Reading(None, unit)  # no counter is so large or small, and no float holds much more
         decimals = len(plain.partition(".")[2])
         return Reading(float(f"{sign}{plain}e{power}"), unit, 10.0 ** (power - decimals))
 

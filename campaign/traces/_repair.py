@@ -18,6 +18,7 @@ from campaign.traces._json_chunks import AGAIN, BETWEEN, BYTE, TRAILING, TRUNCAT
 from campaign.traces.timeline import Notice
 
 MOST_LOST = 10_000  # events that may be left out before the file is refused
+LONGEST_MENDED = 4 << 20
 PARTS_JOINED = 16  # what looks like so many events may be one, with a list of objects in its arguments
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _ESCAPE = re.compile(
@@ -46,9 +47,8 @@ class Repair:
         the events may follow, or it may end in the middle of an event. Raises BadInput
         where too many events cannot be read."""
         before = self.mended.copy()
-        mended = self._mend(piece)
         try:
-            return self._array(mended, offset, last)
+            return self._array(self._mend(piece), offset, last)
         except ValueError:
             self.mended = before  # each event is mended on its own: a missing quote turns all after it inside out
             return self._one_by_one(piece, offset, last)
@@ -97,6 +97,10 @@ class Repair:
         raise ValueError(why)
 
     def _mend(self, piece: bytes) -> bytes:
+        """The text without the faults that are known. Raises ValueError where it is too long to be mended in little
+        memory: a substitution holds each match."""
+        if len(piece) > LONGEST_MENDED:
+            raise ValueError(f"a fault within {len(piece):,} bytes that cannot be taken apart")
         try:
             piece.decode()
         except UnicodeDecodeError:

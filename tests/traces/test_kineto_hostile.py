@@ -77,3 +77,11 @@ def test_millions_of_different_names_are_read_in_bounded_memory(tmp_path):
         file.write(A + "]}")
     peak, said = read_apart(path)
     assert "many_names" in said and peak < 250
+
+
+@pytest.mark.parametrize("fault", ['"\x01",' * 4_000_000, '{"a":"\x01"},' * 300_000])
+def test_an_event_of_megabytes_full_of_faults_is_left_out_in_bounded_memory(tmp_path, fault):
+    faulty = f'{{"name":"\x01","args":{{"list":[{fault}{{}},{{}}]}}}}'
+    peak, said = read_apart(written(tmp_path, f'{{"traceEvents":[{A},{faulty},{B}]}}'))
+    assert "events_lost" in said or "more than 10,000 events cannot be read" in said
+    assert peak < 250

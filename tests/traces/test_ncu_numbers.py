@@ -208,3 +208,8 @@ def test_busy_cycles_of_the_tensor_pipe_go_before_counts_of_its_instructions(tmp
     assert found.pipes_percent == {"tensor": 82.0, "fma": 10.5}
     blackwell = with_metric(tmp_path, f"sm__pipe_tc_cycles_active{pct}", "78.000000", "%").launches[0]
     assert blackwell.pipes_percent == {"tensor": 78.0}
+
+
+@pytest.mark.parametrize("value", ["1e330", "1e-330", "9" * 400, "0." + "0" * 400 + "1"])
+def test_a_number_that_no_counter_has_is_none(tmp_path, value):
+    assert with_metric(tmp_path, "dram__bytes.sum", value, "byte").launches[0].dram_bytes is None
