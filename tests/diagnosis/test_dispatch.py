@@ -57,6 +57,8 @@ def test_work_that_was_queued_in_time_is_not_the_hosts_fault(tmp_path):
     assert found.verdict == MIXED
     assert found.idle_by_cause_ns["queued"] == 450_000
     assert "launched already" in found.sentence
+    # Of each of the nine gaps a launch explains 10 us at most.
+    assert found.aggregation_ceiling == pytest.approx(950 / (950 - 90))
 
 
 def test_gaps_without_a_launch_in_the_trace_are_unknown(tmp_path):

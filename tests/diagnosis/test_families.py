@@ -60,6 +60,12 @@ def test_every_name_of_the_samples_has_its_family(names):
         ("void fbgemm_gpu::permute_1D_sparse_data_kernel<long>(int)", "layout"),  # a library's name is no reason
         ("triton_poi_fused__scaled_dot_product_flash_attention_cat_3", "pointwise"),
         ("_bmm_chunk_bwd_kernel", "recurrent"),
+        # The option of a fused quantization is part of the name, also where it is not taken.
+        ("_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_23Rmsnorm2dFusedQuantEnumE0ELNS_22Rmsnorm2dSensE", "norm"),
+        (
+            "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_23Rmsnorm2dFusedQuantEnumE2ELNS_22Rmsnorm2dSensE",
+            "quantization",
+        ),
         ("nvjet_sm100_ootst_128x128_Avec16UE4M3_Bvec16UE4M3_TNT", "gemm_fp4"),  # UE4M3 is a scale format of FP4
         ("nvjet_qqtst_128x256_Avec32UE8M0_TNT", "gemm_fp8"),
         ("nvjet_hsh_128x256_64x4_2x1_v_bz_TNT", "gemm_fp16"),

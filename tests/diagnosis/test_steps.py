@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from campaign.diagnosis import idle
 from campaign.diagnosis.question import Question
 from campaign.diagnosis.replays import period
 from campaign.diagnosis.whole import diagnose
@@ -84,6 +85,7 @@ def ranks(path, counts: tuple[int, ...], text: str = "train_step"):
 def test_ranges_that_every_process_marks_for_itself_are_counted_once(tmp_path):
     steps = steps_of(ranks(tmp_path / "two.sqlite", (5, 5)))
     assert (steps.count, steps.source, steps.attributable) == (5, "range train_step", True)
+    assert steps.why == "5 steps by range train_step"
 
 
 def test_processes_that_mark_different_numbers_of_steps_are_unattributable(tmp_path):
@@ -98,7 +100,7 @@ def test_step_of_an_optimizer_is_no_training_step(tmp_path, text):
 
 
 def replays(path, nodes: tuple[int, ...], devices: int = 1, traced: bool = True):
-    """Graph launches of so many kernels each, on every device."""
+    """Graph launches of so many kernels each, on every device; 0 is one whose kernels were lost."""
     kernels, runtime = [], []
     for device in range(devices):
         for place, count in enumerate(nodes):
@@ -122,6 +124,7 @@ def replays(path, nodes: tuple[int, ...], devices: int = 1, traced: bool = True)
         ((7, 7, 7, 7), 4, "4 graph launches"),
         ((3, 5, 3, 5, 3, 5), 3, "2 a step"),  # a forward and a backward graph
         ((3, 5, 5, 3, 5, 5), 2, "3 a step"),
+        ((7, 7, 7, 0), 3, "1 more made no device event"),
     ],
 )
 def test_rows_of_graph_launches_that_repeat_are_steps(tmp_path, nodes, steps, said):
@@ -170,6 +173,13 @@ def test_idle_inside_and_between_replays_is_told_apart(tmp_path):
     found = diagnose(replays(tmp_path / "graphs.sqlite", (7, 7)), (), Question()).dispatch
     assert found.replay_idle_ns == 120
     assert found.devices[0].idle_ns == 120 + (10_100 - 790)
+    assert found.aggregation_ceiling == pytest.approx(10_690 / (10_690 - 9_310))
+
+
+def test_gaps_too_many_to_look_up_still_leave_out_what_lies_inside_replays(tmp_path, monkeypatch):
+    monkeypatch.setattr(idle, "GAPS_KEPT", 1)
+    found = diagnose(replays(tmp_path / "graphs.sqlite", (7, 7)), (), Question()).dispatch
+    assert found.idle_by_cause_ns["small"] == 120
     assert found.aggregation_ceiling == pytest.approx(10_690 / (10_690 - 9_310))
 
 
