@@ -67,7 +67,8 @@ def run_note(decision: Decision, standing: Standing = AS_DECIDED) -> str:
     text = f"{first_line(decision, standing)}\n\n{_numbers(decision)}\n\n{predicted(decision)}"
     text += f"\n\n{together(decision.verdict.combined)}" if decision.verdict.combined else ""
     text += f"\n\n{_warnings(decision.verdict)}"
-    return cut(text.strip() + "\n\nWhole note: artifacts, decision.md.", NOTE_LIMIT)
+    picture = " and its figure" if decision.verdict.effect else ""
+    return cut(text.strip() + f"\n\nThe whole note{picture}: artifacts, decision.md.", NOTE_LIMIT)
 
 
 def decision_markdown(decision: Decision, evidence: Evidence, standing: Standing = AS_DECIDED) -> str:

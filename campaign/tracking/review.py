@@ -25,8 +25,8 @@ VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"
 _FIXED = {"attributes.`Run Name`": 300, "runDateAndNestInfo": 115}
 COLUMNS = {
     "tags.`verdict`": 105,
-    "tags.`speed`": 175,
-    "tags.`memory`": 165,
+    "tags.`speed`": 155,
+    "tags.`memory`": 150,
     "tags.`floor`": 125,
     "metrics.`ratio`": 75,
     "tags.`clock`": 70,
