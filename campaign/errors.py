@@ -57,6 +57,7 @@ class UnknownName(BadInput):
         hint = f"; did you mean {near!r}?" if near else ""
         listed = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
         super().__init__(f"there is no {kind} {name!r}{hint} (there is: {listed or 'none'})", remedy=remedy)
+        self.name = name
         self.near = near
 
 

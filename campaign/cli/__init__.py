@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except CampaignError as error:
+        from campaign.cli.remedies import next_step
+
+        error.remedy = next_step(error, words)
         show_error(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:

@@ -33,14 +33,14 @@ def page_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=int, metavar="N", help="list so many of each (default: 10 families, 5 kernels)")
 
 
-def check_page(given: argparse.Namespace, verb: str) -> None:
+def check_page(given: argparse.Namespace) -> None:
     """Raises BadInput for options that do not go together or have no meaning."""
     if given.export and given.json:
         raise BadInput("--export and --json are two forms of one answer", remedy="leave one of them out")
     if given.out and not (given.export or given.json):
-        raise BadInput("--out needs a format", remedy=f"campaign {verb} ... --export md --out {given.out}")
+        raise BadInput("--out needs a format", remedy=f"--export md --out {given.out}")
     if given.top is not None and given.top < 1:
-        raise BadInput(f"--top {given.top}: at least 1", remedy=f"campaign {verb} ... --top 20")
+        raise BadInput(f"--top {given.top}: at least 1", remedy="--top 20")
 
 
 def check_steps(steps: int | None, option: str) -> None:

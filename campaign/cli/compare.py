@@ -43,7 +43,7 @@ def compare(given: argparse.Namespace) -> int:
         raise BadInput(
             f"campaign compare takes two traces, not {len(given.files)}", remedy="campaign compare BEFORE AFTER"
         )
-    captures.check_page(given, "compare")
+    captures.check_page(given)
     for option in ("steps", "before_steps", "after_steps"):
         captures.check_steps(getattr(given, option), f"--{option.replace('_', '-')}")
     if given.steps is not None and (given.before_steps is not None or given.after_steps is not None):

@@ -83,7 +83,9 @@ def _wanted(given: argparse.Namespace) -> Filters | None:
     filtered = [f"--{name}" for name in FILTERS if getattr(given, name) is not None]
     if given.show and (given.show[0] != "show" or len(given.show) != 2):
         word = given.show[0] if given.show[0] != "show" else " ".join(given.show)
-        raise BadInput(f"campaign ledger takes no argument {word!r}", remedy="campaign ledger show DECISION, or --help")
+        raise BadInput(
+            f"campaign ledger takes no argument {word!r}", remedy="campaign show DECISION, or campaign ledger --help"
+        )
     if given.show and (given.check or given.export or given.out or filtered):
         raise BadInput("show is one decision with all its evidence", remedy=f"campaign show {given.show[1]}")
     if given.check and given.export:
@@ -116,7 +118,7 @@ def show_arguments(parser: argparse.ArgumentParser) -> None:
 def show(given: argparse.Namespace) -> int:
     """Print one decision with all its evidence; the exit code. Raises CampaignError."""
     if len(given.decision) != 1:
-        raise BadInput("campaign show takes one decision", remedy="campaign show 1, or campaign ledger for all of them")
+        raise BadInput("campaign show takes one decision", remedy="campaign show 1, or campaign ledger")
     return _show(given, given.decision[0])
 
 

@@ -47,8 +47,8 @@ def diagnose_arguments(parser: argparse.ArgumentParser) -> None:
 def diagnose(given: argparse.Namespace) -> int:
     """Read the files, diagnose each trace, answer; the exit code. Raises CampaignError."""
     if not given.files:
-        raise BadInput("campaign diagnose: which file?", remedy="campaign diagnose trace.json.gz")
-    captures.check_page(given, "diagnose")
+        raise BadInput("campaign diagnose: which file?", remedy="campaign diagnose FILE")
+    captures.check_page(given)
     captures.check_steps(given.steps, "--steps")
     target = captures.target_ratio(given.target)
     root = project_root() if given.record else None

@@ -112,7 +112,7 @@ def _accept(ledger: Ledger, asked: str, why: str) -> None:
     if verdict == "unavailable":
         raise BadInput(
             f"{name} could not run on this machine (decision {row['sequence']}), so nothing could be measured with it",
-            remedy=f"campaign hypothesis={name} on a machine that has what it needs",
+            remedy=f"campaign hypothesis={name}, on a machine that has what it needs",
         )
     reason = row["verdict"]["reason"]
     if verdict == "invalid" and reason in (*TRIAL_FAILURES, PARITY):

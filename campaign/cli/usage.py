@@ -29,8 +29,8 @@ Groups (group=option):
 
 Keys (key=value): campaign.name=NAME for another ledger, protocol.pairs=20, tracking=none,
   lease.wait_seconds=600; campaign run --help has every one; --json with any verb
-Exit codes: 0 decided, 2 bad input, 3 no decision, 4 a sweep in which some failed, 5 doctor: doubtful,
-  130 interrupted (the same command goes on)"""
+Exit codes: 0 decided, 2 bad input, 3 no decision, 4 a sweep in which some failed,
+  5 doctor: doubtful, 130 interrupted (the same command goes on)"""
 
 RUN = """\
 campaign hypothesis=NAME: one edit to its verdict; protocol=quick: a first look

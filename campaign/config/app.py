@@ -33,13 +33,13 @@ MAYBE_VALUE = ("--info", "-i")
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 ALONE = ("--help", "-h", "--hydra-help", "--resolve", "--run", "-r", "--multirun", "-m", "--shell-completion", "-sc")
 ELSEWHERE = {
-    "--config-path": "set CAMPAIGN_PROJECT to the project's folder",
-    "-cp": "set CAMPAIGN_PROJECT to the project's folder",
-    "--config-name": "put the options in one file of a group",
-    "-cn": "put the options in one file of a group",
-    "--config-dir": "'hydra.searchpath=[file://DIR]'",
-    "-cd": "'hydra.searchpath=[file://DIR]'",
-    "--experimental-rerun": "campaign with the overrides that the ledger keeps",
+    "--config-path": "export CAMPAIGN_PROJECT=FOLDER, then the same command without it",
+    "-cp": "export CAMPAIGN_PROJECT=FOLDER, then the same command without it",
+    "--config-name": "campaign --help    (put the options in one file of a group)",
+    "-cn": "campaign --help    (put the options in one file of a group)",
+    "--config-dir": "campaign 'hydra.searchpath=[file://DIR]'",
+    "-cd": "campaign 'hydra.searchpath=[file://DIR]'",
+    "--experimental-rerun": "campaign replay DECISION",
 }
 
 

@@ -147,7 +147,7 @@ def _check_variables(edit: Edit, key: str) -> None:
             raise BadInput(
                 f"{key}.environment: {variable!r} is not a name of an environment variable (letters, digits and '_', "
                 "not starting with a digit)",
-                remedy=f"{key}.environment={{NAME: VALUE}}",
+                remedy=f"++{key}.environment.NAME=VALUE",
             )
 
 

@@ -37,7 +37,9 @@ def ideas(
         root, Line((), tuple(text for text in overrides if text not in own), False, json)
     )
     if any(text.startswith("hypothesis=") for text in shared):
-        raise BadInput("--all goes through every hypothesis, so none is chosen", remedy="--only NAME,NAME")
+        raise BadInput(
+            "--all goes through every hypothesis, so none is chosen", remedy="campaign run --all --only NAME,NAME"
+        )
     names = _named(only, composer, hypotheses) if only else hypotheses
     for text in own:
         if keys[text] not in names:

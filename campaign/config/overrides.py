@@ -26,11 +26,14 @@ def check_overrides(written: Sequence[str], composer: Composer, *, sweep: bool) 
         key = override.key_or_group
         known = {"hydra/launcher": ("basic",), "hydra/sweeper": SWEEPERS}.get(key)
         if known is not None and override.value() not in known:
-            raise BadInput(f"{text}: {ALONE}", remedy=f"leave {key} out, or {key}={known[-1]}")
+            raise BadInput(f"{text}: {ALONE}", remedy=f"{key}={known[0]}, or leave it out")
         if key == "hydra/sweeper" and override.value() == "optuna" and not sweep:
-            raise BadInput(f"{text} searches over a range, in a sweep", remedy=f"-m {text} ...")
+            raise BadInput(f"{text} searches over a range, in a sweep", remedy=f"-m {text}")
         if override.package is not None:
-            raise BadInput(f"{text!r}: '@' places a group elsewhere, and every group here has one place", remedy=key)
+            raise BadInput(
+                f"{text!r}: '@' places a group elsewhere, and every group here has one place",
+                remedy=text.replace(f"@{override.package}", ""),
+            )
         if key in GROUPS:
             _check_choice(text, override, composer, sweep=sweep)
             continue

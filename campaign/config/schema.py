@@ -53,7 +53,11 @@ def as_record(kind: type[T], value: dict[str, Any], prefix: str, *, file: str) -
         return from_json(kind, value)
     except ValueError as error:
         said = str(error).replace(f"{kind.__name__}.", f"{prefix}.", 1).replace(f"{kind.__name__}:", f"{prefix}:", 1)
-        raise BadInput(said, remedy=f"{prefix}.KEY=VALUE, or correct {file}") from error
+        key, _, what = said.partition(": ")
+        if key == prefix and what.endswith(" is missing"):
+            key = f"{prefix}.{what.split()[0]}"
+        key = key if key.startswith(f"{prefix}.") else f"{prefix}.KEY"
+        raise BadInput(said, remedy=f"{key}=VALUE, or correct {file}") from error
 
 
 def section(values: Any, prefix: str, known: Iterable[str]) -> dict[str, Any]:

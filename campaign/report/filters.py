@@ -64,7 +64,10 @@ def _names(option: str, given: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in given.split(","))
     if not all(names):
-        raise BadInput(f"{option} {given!r} has an empty name", remedy=f"{option} NAME[,NAME]")
+        raise BadInput(
+            f"{option} {given!r} has an empty name",
+            remedy=f"{option} {'accept,reject' if option == '--verdict' else 'NAME,NAME'}",
+        )
     return names
 
 

@@ -130,7 +130,7 @@ def _check_loopback(host: str, port: int) -> None:
     if not allowed:
         raise BadInput(
             f"host {host!r} is not loopback, and MLflow's server asks for no password: anyone there could change runs",
-            remedy=f"campaign ui here, and from the other machine: ssh -L {port}:127.0.0.1:{port} <this machine>",
+            remedy=f"campaign ui, and from the other machine: ssh -L {port}:127.0.0.1:{port} <this machine>",
         )
 
 

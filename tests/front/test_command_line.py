@@ -13,6 +13,8 @@ import pytest
 
 import campaign
 from campaign.cli import main
+from campaign.cli.usage import options
+from campaign.cli.verbs import VERBS
 from campaign.config import jobs
 from campaign.errors import BadInput
 
@@ -121,6 +123,21 @@ def test_help_names_verbs_groups_options_and_exit_codes(project, capsys, flag):
         "-m hypothesis=",
     ):
         assert part in said
+
+
+def test_help_is_one_screen_with_the_whole_loop_and_every_verb(project, add, capsys):
+    for number in range(100):
+        add(f"hypothesis/another_idea_{number}.yaml", "")
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 100
+    first = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    order = [name for name in ("doctor", "diagnose", "run", "ledger", "revalidate", "report") if name in first]
+    assert first[: len(order)] == order and len(order) >= 5
+    assert set(VERBS) <= set(first)
+    # 113 of them here; two lines of names, and the others counted
+    shown = sum(line.count("another_idea") for line in lines)
+    assert any(f"and {len(options('hypothesis')) - shown - 1} more in conf/hypothesis/" in line for line in lines)
 
 
 def test_run_help_shows_the_composed_config(project, capsys):

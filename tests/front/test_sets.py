@@ -91,7 +91,7 @@ def test_arms_without_one_part_differ_from_the_whole_by_its_keys_alone(composed,
         (
             TWO.replace("MALLOC_ARENA_MAX", "'MALLOC ARENA'"),
             "hypothesis.parts.memory.environment: 'MALLOC ARENA' is not a name",
-            "hypothesis.parts.memory.environment={NAME: VALUE}",
+            "++hypothesis.parts.memory.environment.NAME=VALUE",
         ),
         (TWO.replace("workload.ops.", "ops."), "hypothesis both, part norms: the edit 'ops.prenorm=cpu'", "--cfg job"),
         (TWO.replace("workload.seed=1", "workload.device=cuda"), "changes workload.device", "both sides"),
