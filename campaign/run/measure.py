@@ -87,7 +87,7 @@ def measure_round(
                 logs=Path(logs),
                 inflight=ledger.inflight(round_id),
                 watch=watch,
-                after_block=progress.block,
+                after_block=lambda done, of: progress.block(done, of, order[done] if together and done < of else ""),
                 together=together,
                 leads=leads,
             )

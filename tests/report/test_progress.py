@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -110,15 +111,24 @@ def test_what_cannot_accept_expects_no_confirmation(change):
     assert "up to 50.00 s left" in output.getvalue()
 
 
-def test_json_keeps_stdout_for_the_decision_and_talks_on_stderr():
+def test_json_keeps_stdout_for_the_decision_and_sends_events_on_stderr():
     output, errors = io.StringIO(), io.StringIO()
     with Progress(json=True, output=output, errors=errors) as progress:
         progress.waiting("pid 7 measures")
         told(progress)
         progress.decision('{"schema": 1}')
     assert output.getvalue() == '{"schema": 1}\n'
-    assert errors.getvalue().startswith("waiting: pid 7 measures\n")
-    assert "\x1b" not in errors.getvalue()
+    events = [json.loads(line) for line in errors.getvalue().splitlines()]
+    assert {event["schema"] for event in events} == {1}
+    assert [event["event"] for event in events] == [
+        "waiting", "notice", "plan", "warning", "probe", "round", "round_over"
+    ]  # fmt: skip
+    assert events[2]["looks"] == [4, 6] and events[2]["subject"] == "fusion"
+    # The round took 10 s; 5 more to the last look and 4 to confirm are left.
+    last = events[-1]
+    assert (last["stage"], last["round"], last["of"], last["counted"], last["faults"]) == ("screen", 1, 4, True, [])
+    assert (last["seconds"], last["seconds_left_at_most"]) == (10.0, 90.0)
+    assert last["text"] == "screen round 1 of 4: 1.105x, took 10.00 s; up to 1 min 30 s left"
 
 
 def test_a_terminal_gets_a_live_line_with_elapsed_and_left():
@@ -266,4 +276,6 @@ def test_findings_of_a_run_that_answers_in_json_stay_off_standard_output():
     output, errors = io.StringIO(), io.StringIO()
     with Progress(json=True, output=output, errors=errors) as progress:
         progress.finding("finding 1: interactions")
-    assert (output.getvalue(), errors.getvalue()) == ("", "finding 1: interactions\n")
+    assert output.getvalue() == ""
+    event = json.loads(errors.getvalue())
+    assert (event["event"], event["text"]) == ("finding", "finding 1: interactions")
