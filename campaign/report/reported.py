@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from campaign import reading
@@ -110,7 +110,8 @@ class Studied:
 class Reports:
     """Everything a page about a campaign says. `rows` are the decisions that are shown and `findings` the findings,
     `every` all decisions, `stack` those that make it up, in order. `filtered` says what was left out, empty where
-    nothing was. `unfinished` are plans and studies that were registered and came to no end."""
+    nothing was. `unfinished` are plans and studies that were registered and came to no end. `ledger` is where they come
+    from, for what only a figure reads: raw block times and profiles."""
 
     campaign: str
     rows: tuple[Reported, ...]
@@ -119,6 +120,7 @@ class Reports:
     stack: tuple[Reported, ...] = ()
     findings: tuple[Studied, ...] = ()
     filtered: str = ""
+    ledger: Ledger | None = field(default=None, repr=False, compare=False)
 
     @property
     def head(self) -> tuple[str, ...]:
@@ -186,6 +188,7 @@ def gather(ledger: Ledger, filters: Filters | None = None) -> Reports:
         every=every,
         stack=tuple(by_id[id] for id in standing.stack),
         findings=findings,
+        ledger=ledger,
     )
     return _filtered(reports, filters) if filters else reports
 
