@@ -27,6 +27,7 @@ def timed_block(workload: Any, steps: int) -> dict[str, Any]:
     two ends. What the workload raises goes through."""
     events = _events(workload.device)
     synchronize = _device_synchronize(workload.device)
+    seen = getattr(workload, "tokens_seen", None)  # of a workload whose steps differ in tokens
     workload.synchronize()
     synchronize()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
@@ -51,21 +52,26 @@ def timed_block(workload: Any, steps: int) -> dict[str, Any]:
         if collecting:
             gc.enable()
     children.append(descendants_cpu_seconds())
-    last = workload.last_step()
+    last = told(workload)
     gc.collect()
     return {
         "steps": steps,
-        "tokens": steps * int(workload.tokens_per_step),
+        "tokens": steps * int(workload.tokens_per_step) if seen is None else workload.tokens_seen - seen,
         "wall_seconds": (wall_ended - wall_began) / 1e9,
         "cpu_seconds": (ended - began) / 1e9,
         "device_seconds": events[0].elapsed_time(events[1]) / 1e3 if events else None,
         "involuntary_switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
         "recompiled": compilations() - compiled,
-        "loss": float(last["loss"]),
-        "gradient_norm": float(last["gradient_norm"]),
+        **last,
         "cpu_began_seconds": began / 1e9 + children[0],
         "cpu_ended_seconds": ended / 1e9 + children[1],
     }
+
+
+def told(workload: Any) -> dict[str, float | None]:
+    """Loss and gradient norm of the latest step; None for what the workload does not tell."""
+    last = workload.last_step()
+    return {key: None if last.get(key) is None else float(last[key]) for key in ("loss", "gradient_norm")}
 
 
 def compilations() -> int:
@@ -83,10 +89,10 @@ def descendants_cpu_seconds() -> float:
     """CPU time of the processes that this one started, theirs included, dead or alive; in ticks of 10 ms as a rule.
     0 where the system does not list a process's children."""
     dead = resource.getrusage(resource.RUSAGE_CHILDREN)
-    total, waiting = dead.ru_utime + dead.ru_stime, _children("self")
+    total, waiting = dead.ru_utime + dead.ru_stime, children("self")
     while waiting:
         child = waiting.pop()
-        waiting += _children(child)
+        waiting += children(child)
         try:
             with open(f"/proc/{child}/stat", "rb") as file:
                 # After the name, which may hold anything but ends at the last bracket: fields 14 to 17 of proc(5).
@@ -97,7 +103,8 @@ def descendants_cpu_seconds() -> float:
     return total
 
 
-def _children(pid: str) -> list[str]:
+def children(pid: str) -> list[str]:
+    """The pids of the processes that `pid` started and that live; none where the system does not list them."""
     found: list[str] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

@@ -31,22 +31,19 @@ import importlib
 import json
 import math
 import os
-import platform
 import signal
 import sys
 import traceback
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
-from campaign import timing
+from campaign import likeness, timing
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # glibc refuses more
-WATCHED_VARIABLES = tuple("OMP_ MKL_ KMP_ GOMP_ OPENBLAS_ TORCH PYTORCH_ CUDA_ NCCL_ TRITON_ LD_".split())
 
 
 class Worker:
@@ -54,6 +51,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.workload: Any = None
+        self.launched: Any = None  # a command of the person's, in processes below this one, which answers for itself
         self.config: dict[str, Any] = {}
         self.captured: dict[str, float] = {}
         self.cpu_ended_seconds = 0.0
@@ -61,6 +59,9 @@ class Worker:
     def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
         workload_class = _workload_class(request)
         config = dict(request["config"])
+        if launch := getattr(workload_class, "launch", None):
+            self.launched = launch(Path(request["root"]), config)
+            return self.launched.answer(request)
         if request["variant"]:
             config = getattr(workload_class, request["variant"])(config)
         self.config = config
@@ -71,6 +72,10 @@ class Worker:
             self.workload, self.captured = counted(lambda: workload_class(**config))
         else:
             self.workload = workload_class(**config)
+        return self.told(request)
+
+    def told(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What the built workload is; the answer to `build`."""
         facts = self.workload.facts()
         self.settle(request)  # what was imported outlives the trial; collecting it after each step would take longer
         return {
@@ -78,7 +83,7 @@ class Worker:
             "device": self.workload.device,
             "low_precision": self.workload.low_precision,
             "tokens_per_step": self.workload.tokens_per_step,
-            "fingerprint": _fingerprint(self.workload.device, facts, set(request["excluded"])),
+            "fingerprint": likeness.of_arm(self.workload.device, facts, set(request["excluded"])),
         }
 
     def pin(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,13 +119,12 @@ class Worker:
         from campaign.records import to_json
 
         weighed = to_json(step_memory(self.workload))
-        return {**weighed, "loss": float(self.workload.last_step()["loss"])}
+        return {**weighed, "loss": timing.told(self.workload)["loss"]}
 
     def last(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.probe import unmoved_parameters
 
-        last = {key: float(value) for key, value in self.workload.last_step().items()}
-        return {**last, "unmoved": unmoved_parameters(self.workload)}
+        return {**timing.told(self.workload), "unmoved": unmoved_parameters(self.workload)}
 
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from campaign.probe import probe_workload
@@ -182,7 +186,9 @@ def _workload_class(request: Mapping[str, Any]) -> Any:
 def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:
     """The reply to one command; what it raises becomes a failure with its kind, and the traceback goes to the log."""
     try:
-        reply = {"ok": True, **getattr(worker, request["command"])(request)}
+        launched = worker.launched
+        said = launched.answer(request) if launched else getattr(worker, request["command"])(request)
+        reply = {"ok": True, **said}
         wrong = _not_finite(reply)
         if wrong:
             return _failure("garbage", f"{wrong}: a training step must give finite numbers")
@@ -194,7 +200,7 @@ def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:
         traceback.print_exc()
         reason, remedy = getattr(error, "reason", None), getattr(error, "remedy", None)
         if isinstance(reason, str) and isinstance(remedy, str):
-            return _failure("unavailable", reason, remedy)
+            return _failure(getattr(error, "kind", "unavailable"), reason, remedy)
         kind = "out_of_memory" if _is_out_of_memory(error) else "crashed"
         return _failure(kind, f"{type(error).__name__}: {error}".splitlines()[0])
 
@@ -225,40 +231,6 @@ def _not_finite(value: Any, where: str = "") -> str:
         return f"{where} is {value}"
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return next((found for key, item in items if (found := _not_finite(item, f"{where} {key}".strip()))), "")
-
-
-def _fingerprint(device: str, facts: Mapping[str, Any], excluded: set[str]) -> dict[str, Any]:
-    """What must be equal between two arms beyond the edit (`excluded`: the variables that an edit sets)."""
-    found: dict[str, Any] = {
-        "python": platform.python_version(),
-        "torch": _torch_version(),
-        "device": spelled(device),
-        "dataset": facts.get("dataset"),
-        "variables": {
-            name: value
-            for name, value in sorted(os.environ.items())
-            if name.startswith(WATCHED_VARIABLES) and name not in excluded
-        },
-    }
-    if device.startswith("cuda"):
-        import torch
-
-        found["device_name"] = torch.cuda.get_device_name()
-        found["device_uuid"] = str(torch.cuda.get_device_properties(0).uuid)
-    return found
-
-
-def spelled(device: str) -> str:
-    """The device as `machine.fingerprint` spells it."""
-    return "cuda:0" if device == "cuda" else device
-
-
-def _torch_version() -> str | None:
-    """From the package's metadata, so that a workload without torch does not import it."""
-    try:
-        return version("torch")
-    except PackageNotFoundError:
-        return None
 
 
 def _tie_to_parent(parent: int) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy
 
+from campaign.timing import told
+
 GRADIENT_SAMPLE = 65_536
 PARAMETER_SAMPLE = 1_024
 
@@ -30,7 +32,7 @@ def probe_workload(
     elements of each parameter, float64) and into one digest over every element; those of the later steps go into
     another digest.
 
-    Operators are counted in one step after these, so that caches are seen as they are from step to step, and device
+    A loss or a norm that the workload does not tell is left out. Operators are counted in one step after these, so that caches are seen as they are from step to step, and device
     kernels (CUDA) in one more; a workload that never imported torch has neither. `captured` holds the operators that
     ran while the workload was built, which a replayed graph never dispatches again; they are added. `graphs` tells how
     many graphs torch.compile has built.
@@ -44,9 +46,9 @@ def probe_workload(
             later.update(gradients_sha256(workload.gradients()).encode())
         else:
             digest = _save_gradients(workload.gradients(), gradients_file)
-        last = workload.last_step()
-        losses.append(float(last["loss"]))
-        norms.append(float(last["gradient_norm"]))
+        last = told(workload)
+        losses += [] if last["loss"] is None else [last["loss"]]
+        norms += [] if last["gradient_norm"] is None else [last["gradient_norm"]]
     compiled = graphs() if graphs else 0
     counters = _counted_step(workload)
     for name, count in (captured or {}).items():
@@ -86,12 +88,7 @@ def restarted_step(workload: Any) -> dict[str, Any]:
     workload.step()
     workload.synchronize()
     digest = gradients_sha256(workload.gradients())
-    last = workload.last_step()
-    return {
-        "loss": float(last["loss"]),
-        "gradient_norm": float(last["gradient_norm"]),
-        "gradients_sha256": digest,
-    }
+    return {**told(workload), "gradients_sha256": digest}
 
 
 def unmoved_parameters(workload: Any) -> list[str]:

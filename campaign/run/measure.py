@@ -15,6 +15,7 @@ from campaign import design, machine, parity
 from campaign.config import Job
 from campaign.executor import run_probe, run_round
 from campaign.executor.rounds import RoundRequest
+from campaign.launch import IN_TURN
 from campaign.ledger import Ledger
 from campaign.records import Arm, Need, Plan, Probe, Round, Study, Surroundings, to_json
 from campaign.report.progress import Progress
@@ -101,7 +102,7 @@ def measure_round(
         return replace(measured, trials=trials, code=code, blocks_file=blocks_file)
 
     progress.round_started(need.stage, index, need.rounds)
-    together = all(one.together for one in rounds)
+    together = plan.arms[0].target not in IN_TURN and all(one.together for one in rounds)
     measured = measure(together)
     out_of_memory = [trial for trial in measured.trials if trial.status == "out_of_memory"]
     if together and out_of_memory:

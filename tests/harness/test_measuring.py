@@ -20,7 +20,7 @@ from campaign.probe.loaded import only_what_is_loaded
 from campaign.probe.operators import counted
 from campaign.records import ArmProbe, ParityClaim
 from campaign.timing import is_steady, steps_per_block, timed_block
-from campaign.worker import spelled
+from campaign.likeness import spelled
 
 MIB = 1 << 20
 

@@ -1,0 +1,195 @@
+"""The gate at which a training script waits for its turn. Runs in the script's own process, on the script's own thread.
+
+The script and the controller (which answers the trial's commands, as `campaign.worker` does for a workload of its own)
+are two greenlets of one thread: taking a step is a switch from the controller to the script, which runs to its next
+gate. One thread, so that whatever is bound to a thread (dispatch modes, the profiler, the CUDA device, autograd's
+switches) sees the script's work. Imports greenlet; torch only where the script has imported it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import greenlet
+
+from campaign import timing
+from campaign.worker import Worker, answer
+
+
+class Gate:
+    """This process's end of a trial. `arrive` is called by the script where a step begins; `count`, `record` within it.
+
+    Raises OSError where the trial that started this process is gone.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.rank, self.ranks = _rank()
+        self.loop = Loop(self)
+        self._lifeline = _connected(address)
+        self._channel = _connected(address)
+        os.register_at_fork(after_in_child=self._leave)
+        self._commands = self._channel.makefile("r", encoding="utf-8")
+        hello = {"pid": os.getpid(), "rank": self.rank, "ranks": self.ranks}
+        self._lifeline.sendall((json.dumps({**hello, "lifeline": True}) + "\n").encode())
+        self._channel.sendall((json.dumps(hello) + "\n").encode())
+        threading.Thread(target=self._die_with_the_trial, daemon=True, name="campaign-lifeline").start()
+        atexit.register(self._ended)
+        self._thread = threading.get_ident()
+        self._script: Any = None
+        self._controller: Any = greenlet.greenlet(self._serve)
+
+    def arrive(self, tokens: int = 0) -> None:
+        """Wait at the gate until the next step is wanted. Raises RuntimeError on another thread than the first time."""
+        if threading.get_ident() != self._thread:
+            raise RuntimeError("campaign: every step of a process must begin on one thread")
+        self._script = greenlet.getcurrent()
+        self._controller.switch()
+        self.count(tokens)
+
+    def count(self, tokens: int) -> None:
+        self.loop.tokens_seen += tokens
+        self.loop.tokens_per_step = tokens
+
+    def record(self, loss: Any, gradient_norm: Any, model: Any) -> None:
+        # A loss that is kept whole would keep its graph alive, and with it the memory of a step.
+        self.loop.latest = {"loss": _detached(loss), "gradient_norm": _detached(gradient_norm)}
+        if model is not None:
+            self.loop.model = model
+
+    def step(self) -> None:
+        """Let the script run to its next gate; called by the controller."""
+        self._script.switch()
+        self.loop.taken += 1
+
+    def _serve(self) -> None:
+        """Answer commands, on the controller's side, until the end of the process."""
+        worker = _LoopWorker(self.loop)
+        paused = _pause_children()
+        for line in self._commands:
+            for pid in paused:
+                _signal(pid, signal.SIGCONT)
+            request = json.loads(line)
+            reply = answer(worker, request)
+            self._channel.sendall((json.dumps(reply) + "\n").encode())
+            if request["command"] == "exit":
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)  # the script is in the middle of its loop, and what it would do at its end is not wanted
+            paused = _pause_children()
+        os._exit(1)
+
+    def _die_with_the_trial(self) -> None:
+        self._lifeline.recv(1)
+        os._exit(1)
+
+    def _ended(self) -> None:
+        """The script came to its end by itself, which the trial did not want."""
+        said = {"ok": False, "ended": True, "steps": self.loop.taken}
+        self._channel.sendall((json.dumps(said) + "\n").encode())
+
+    def _leave(self) -> None:
+        """A forked child (a loader's worker) is no part of the trial and must not keep its connections open."""
+        atexit.unregister(self._ended)
+        self._lifeline.close()
+        self._channel.close()
+
+
+class Loop:
+    """The script's loop as the workload that the harness steps (`campaign.worker` has what it asks of one).
+
+    `tokens_seen` counts the tokens of the steps begun so far; `taken` the steps that are done.
+    """
+
+    low_precision = "unknown"
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.device = "cpu"
+        self.taken = 0
+        self.tokens_seen = 0
+        self.tokens_per_step = 1
+        self.latest: dict[str, Any] = {}
+        self.model: Any = None
+
+    def step(self) -> None:
+        self._gate.step()
+
+    def synchronize(self) -> None:
+        if self.device.startswith("cuda") and (torch := sys.modules.get("torch")):
+            torch.cuda.synchronize()
+
+    def last_step(self) -> dict[str, Any]:
+        return self.latest
+
+    def gradients(self) -> dict[str, Any]:
+        """Gradients of the recorded model as the latest step left them; none where it cleared them at its end."""
+        return {name: p.grad for name, p in self._named() if p.grad is not None}
+
+    def parameters(self) -> dict[str, Any]:
+        return {name: p.detach() for name, p in self._named()}
+
+    def facts(self) -> dict[str, Any]:
+        torch = sys.modules.get("torch")
+        found = {"way": "gate", "ranks": self._gate.ranks, "threads": torch.get_num_threads() if torch else 1}
+        named = self._named()
+        return {**found, "parameters": sum(p.numel() for _, p in named)} if named else found
+
+    def close(self) -> None:
+        """Nothing: the process ends."""
+
+    def _named(self) -> list[tuple[str, Any]]:
+        return list(self.model.named_parameters()) if self.model is not None else []
+
+
+class _LoopWorker(Worker):
+    """A worker whose workload is the script that it lives in."""
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__()
+        self.workload = loop
+
+    def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.workload.device = request["config"]["device"]
+        return self.told(request)
+
+
+def _pause_children() -> list[int]:
+    """While a script waits for its turn its loader's workers wait too: what they would prepare meanwhile, no clock
+    would see."""
+    stopped = [int(pid) for pid in timing.children("self")]
+    for pid in stopped:
+        _signal(pid, signal.SIGSTOP)
+    return stopped
+
+
+def _signal(pid: int, which: signal.Signals) -> None:
+    try:
+        os.kill(pid, which)
+    except ProcessLookupError:
+        pass
+
+
+def _connected(address: str) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX)
+    found.connect(address)
+    return found
+
+
+def _rank() -> tuple[int, int]:
+    """(rank, ranks) of this process: what torch.distributed says once it is initialized, else what a launcher says."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if hasattr(value, "detach") else value

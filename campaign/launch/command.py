@@ -1,0 +1,98 @@
+"""The person's command line: split without a shell, flags in their place, started below the trial's process."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+OVERRIDES = "{overrides}"
+PYTHONS = ("python", "python3")
+
+
+class Failed(Exception):
+    """A launched command that cannot go on. `kind` is one of `records.TRIAL_FAILURES`; `remedy` may be empty."""
+
+    def __init__(self, kind: str, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A workload node of `campaign.launch`, as it is started. `flags` are in the order of the config.
+
+    Raises ValueError naming the key for a value that no command line can have.
+    """
+
+    command: str | list[str]
+    name: str = ""
+    device: str = "cpu"
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    flag: str = "--{name}={value}"
+    directory: str = "."
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def words(self) -> list[str]:
+        """The argument vector. `{overrides}` is replaced by the flags where it stands as a word, else they come last;
+        `python` is the interpreter that runs the campaign."""
+        words = shlex.split(self.command) if isinstance(self.command, str) else [str(word) for word in self.command]
+        if not words:
+            raise ValueError("workload.command is empty: give the command that trains")
+        place = words.index(OVERRIDES) if OVERRIDES in words else len(words)
+        words[place : place + 1] = self.flag_words()
+        if words[0] in PYTHONS:
+            words[0] = sys.executable
+        return words
+
+    def flag_words(self) -> list[str]:
+        """true is a flag without a value, false and null are none, a list is the flag repeated."""
+        return [
+            word
+            for name, value in self.flags.items()
+            for one in (value if isinstance(value, list) else [value])
+            for word in self._flag(name, one)
+        ]
+
+    def _flag(self, name: str, value: Any) -> list[str]:
+        if value is None or value is False:
+            return []
+        if value is True:
+            bare = self.flag.partition("{name}")[0] + name
+            return [bare if bare.startswith("-") else f"{name}=true"]
+        return [word.replace("{name}", name).replace("{value}", str(value)) for word in self.flag.split()]
+
+    def start(self, root: Path, more: Mapping[str, str], *, stdout: int | None = None) -> subprocess.Popen[bytes]:
+        """Start it in `root`/`directory`, with `more` environment variables; output goes to the trial's log unless
+        `stdout` is given. Raises Failed where there is no such program or folder."""
+        words, folder = self.words(), root / self.directory
+        # The interpreter's own scripts (torchrun, accelerate) before others of the name.
+        paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        environment = {**os.environ, "PATH": paths, **{name: str(value) for name, value in self.environment.items()}}
+        try:
+            return subprocess.Popen(
+                words, cwd=folder, env={**environment, **more}, stdin=subprocess.DEVNULL, stdout=stdout
+            )
+        except (OSError, ValueError) as error:
+            if not folder.is_dir():
+                raise Failed(
+                    "crashed", f"workload.directory: {folder} is no folder", "correct workload.directory"
+                ) from error
+            said = getattr(error, "strerror", None) or str(error)
+            raise Failed("crashed", f"{words[0]} cannot be started: {said}", "correct workload.command") from error
+
+
+def ended(process: subprocess.Popen[bytes]) -> str:
+    """How a command ended, in words."""
+    code = process.returncode
+    if code is None:
+        return "goes on"
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"

@@ -1,0 +1,161 @@
+"""Where a command tells of its steps: lines of its output, a JSON-lines file, TensorBoard events or MLflow metrics.
+
+A source yields `Reading`s as they come, and stops when the command has ended and all was read. Times are those at which
+a line was seen here (output, jsonl: seconds of `time.perf_counter`), or those that the event carries (tensorboard,
+mlflow: seconds of `time.time`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from campaign.launch.command import Failed
+
+FILE_POLL_SECONDS = 0.002
+EVENT_POLL_SECONDS = 0.5
+NUMBERS = ("step", "loss", "gradient_norm")
+SOURCES = ("output", "jsonl", "tensorboard", "mlflow")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One step that was told, at `at` seconds. `step` is its number as the command counts, None where it does not."""
+
+    at: float
+    step: int | None = None
+    loss: float | None = None
+    gradient_norm: float | None = None
+
+
+Running = Callable[[], bool]
+
+
+def check(node: Mapping[str, Any]) -> None:
+    """Raises Failed for a `workload.steps` node that cannot be read."""
+    source = node.get("from")
+    if source not in SOURCES:
+        raise Failed("crashed", f"workload.steps.from = {source!r}: must be one of {', '.join(SOURCES)}")
+    needed = {"output": "pattern", "jsonl": "file", "tensorboard": "folder", "mlflow": "loss"}[source]
+    if not node.get(needed):
+        raise Failed("crashed", f"workload.steps.{needed} is missing: reading from {source} needs it")
+    if source == "output":
+        try:
+            groups = re.compile(node["pattern"]).groupindex
+        except re.error as error:
+            raise Failed("crashed", f"workload.steps.pattern does not compile: {error}") from error
+        if odd := set(groups) - set(NUMBERS):
+            raise Failed("crashed", f"workload.steps.pattern has the groups {sorted(odd)}; known are {NUMBERS}")
+
+
+def from_output(node: Mapping[str, Any], output: IO[bytes], running: Running) -> Iterator[Reading]:
+    """Each line of `output` in which the pattern is found is a step; all lines go on to the trial's log."""
+    pattern = re.compile(node["pattern"])
+    for line in iter(output.readline, b""):
+        at = time.perf_counter()
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        if found := pattern.search(line.decode("utf-8", "replace")):
+            yield _reading(at, found.groupdict())
+
+
+def from_jsonl(node: Mapping[str, Any], path: Path, begun: int, running: Running) -> Iterator[Reading]:
+    """Each object that is written to `path` after its first `begun` bytes (what it held before the command started) and
+    has the keys that the node names is a step."""
+    held = b""
+    while True:
+        alive = running()
+        size = path.stat().st_size if path.exists() else 0
+        if size < begun:  # it was begun anew
+            begun, held = 0, b""
+        if size > begun:
+            at = time.perf_counter()
+            with path.open("rb") as file:
+                file.seek(begun)
+                held += file.read(size - begun)
+            begun = size
+            *lines, held = held.split(b"\n")
+            for line in lines:
+                if (reading := _object(at, line, node)) is not None:
+                    yield reading
+        elif not alive:
+            return
+        else:
+            time.sleep(FILE_POLL_SECONDS)
+
+
+def _object(at: float, line: bytes, node: Mapping[str, Any]) -> Reading | None:
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return None  # another writer's line; a step is what has the keys
+    keys = {name: node.get(name) for name in NUMBERS if node.get(name)}
+    if not isinstance(values, dict) or not all(key in values for key in keys.values()):
+        return None
+    return _reading(at, {name: values[key] for name, key in keys.items()})
+
+
+def from_tensorboard(node: Mapping[str, Any], folder: Path, running: Running, since: float) -> Iterator[Reading]:
+    """Each scalar `loss` of the event files that were begun after `since` (seconds of `time.time`)."""
+    try:
+        from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+        from tensorboard.util.tensor_util import make_ndarray
+    except ImportError as error:
+        raise Failed("unavailable", "tensorboard is not installed here", "pip install tensorboard") from error
+    loaders: dict[Path, Any] = {}
+    while True:
+        alive = running()
+        for path in sorted(folder.rglob("events.out.tfevents.*")):
+            if path not in loaders and path.stat().st_mtime >= since:
+                loaders[path] = EventFileLoader(str(path))
+        for loader in loaders.values():
+            for event in loader.Load():
+                for value in event.summary.value:
+                    if value.tag == node.get("loss"):
+                        loss = float(make_ndarray(value.tensor)) if value.HasField("tensor") else value.simple_value
+                        yield Reading(event.wall_time, int(event.step), _finite(loss, "loss"))
+        if not alive:
+            return
+        time.sleep(EVENT_POLL_SECONDS)
+
+
+def from_mlflow(node: Mapping[str, Any], running: Running, since: float) -> Iterator[Reading]:
+    """Each value of the metric `loss` in the newest run that was started after `since` (seconds of `time.time`)."""
+    from campaign.tracking.metrics import history
+
+    told = 0
+    while True:
+        alive = running()
+        rows = history(node.get("uri"), node.get("experiment"), node["loss"], since)
+        for at, step, loss in rows[told:]:
+            yield Reading(at, step, _finite(loss, "loss"))
+        told = max(told, len(rows))
+        if not alive:
+            return
+        time.sleep(EVENT_POLL_SECONDS)
+
+
+def _reading(at: float, values: Mapping[str, Any]) -> Reading:
+    step = values.get("step")
+    return Reading(
+        at,
+        None if step is None else int(step),
+        _finite(values.get("loss"), "loss"),
+        _finite(values.get("gradient_norm"), "gradient_norm"),
+    )
+
+
+def _finite(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    if not math.isfinite(number):
+        raise Failed("garbage", f"{name} is {number}: a training step must give finite numbers")
+    return number
