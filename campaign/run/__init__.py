@@ -78,7 +78,7 @@ def _decided(job: Job, ledger: Ledger, progress: Progress, made: Made) -> Decisi
     """Declare, measure, decide, show and mirror once."""
     evidence = declare(job, ledger, progress)
     evidence, verdict = _gather(job, ledger, evidence, progress)
-    decision = _decide(ledger, evidence, verdict)
+    decision = conclude(ledger, evidence, verdict)
     made(decision.id)
     _say(job, ledger, decision, progress)
     return decision
@@ -102,7 +102,7 @@ def _gather(job: Job, ledger: Ledger, evidence: Evidence, progress: Progress) ->
     return evidence, answer
 
 
-def _decide(ledger: Ledger, evidence: Evidence, verdict: Verdict) -> Decision:
+def conclude(ledger: Ledger, evidence: Evidence, verdict: Verdict) -> Decision:
     """Write the decision, and the stack where it moves by it. Between the look at the stack and the line nobody else
     may write, so that the order of the lines shows which decisions were stale."""
     plan, probe = evidence.plan, evidence.probe
