@@ -32,10 +32,10 @@ def probe_workload(
     elements of each parameter, float64) and into one digest over every element; those of the later steps go into
     another digest.
 
-    A loss or a norm that the workload does not tell is left out. Operators are counted in one step after these, so that caches are seen as they are from step to step, and device
-    kernels (CUDA) in one more; a workload that never imported torch has neither. `captured` holds the operators that
-    ran while the workload was built, which a replayed graph never dispatches again; they are added. `graphs` tells how
-    many graphs torch.compile has built.
+    A loss or a norm that the workload does not tell is left out. Operators are counted in one step after these, so
+    that caches are seen as they are from step to step, and device kernels (CUDA) in one more; a workload that never
+    imported torch has neither. `captured` holds the operators that ran while the workload was built, which a replayed
+    graph never dispatches again; they are added. `graphs` tells how many graphs torch.compile has built.
     """
     losses, norms = [], []
     digest, later = "", hashlib.sha256()

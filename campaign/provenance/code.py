@@ -9,11 +9,14 @@ from pathlib import Path
 
 SUFFIXES = (".py", ".cpp", ".cu", ".h", ".hpp", ".cuh", ".yaml", ".yml")
 FOLDERS = ("models", "kernels", "conf")
+LAUNCHED = "campaign.launch."  # a command of the person's own may run any source of the project
+ENVIRONMENT_MARK = "pyvenv.cfg"
 
 
 def code_hash(root: Path, targets: Iterable[str] = (), *, package: Path | None = None) -> str:
     """SHA-256 over the names and contents of the source files of the installed `campaign`, of the project's `models/`,
-    `kernels/` and `conf/`, and of the top package or module of each dotted path in `targets` that lies in the project.
+    `kernels/` and `conf/`, and of the top package or module of each dotted path in `targets` that lies in the project;
+    of the whole project where a target is a launched command (`campaign.launch`).
     `package` is another `campaign` to take for the installed one. A file that cannot be read counts by its name and
     the reason; never raises."""
     total = hashlib.sha256()
@@ -41,9 +44,13 @@ def differing(root: Path, other: Path, targets: Iterable[str] = ()) -> list[str]
 
 
 def _tops(root: Path, targets: Iterable[str], package: Path | None) -> list[tuple[str, Path]]:
+    targets = list(targets)
+    harness = ("campaign", package or Path(__file__).parent.parent)
+    if any(target.startswith(LAUNCHED) for target in targets):
+        return [harness, (".", root)]
     also = sorted({target.partition(".")[0] for target in targets} - set(FOLDERS))
     folders = [*FOLDERS, *also, *(f"{name}.py" for name in also)]
-    return [("campaign", package or Path(__file__).parent.parent), *((name, root / name) for name in folders)]
+    return [harness, *((name, root / name) for name in folders)]
 
 
 def _lines(name: str, top: Path) -> Iterator[bytes]:
@@ -57,10 +64,15 @@ def _lines(name: str, top: Path) -> Iterator[bytes]:
 
 
 def _sources(top: Path) -> Iterator[tuple[str, Path]]:
-    """(path relative to `top`, path) of the source files under it, sorted; hidden folders and caches left out."""
+    """(path relative to `top`, path) of the source files under it, sorted. Hidden folders, caches, virtual environments
+    and, of a whole project, what campaigns wrote are left out."""
     found = [(top.name, top)] if top.is_file() else []
     for folder, inner, files in os.walk(top):
-        inner[:] = [name for name in inner if not name.startswith(".") and name != "__pycache__"]
+        if ENVIRONMENT_MARK in files:
+            inner.clear()
+            continue
+        skipped = {"__pycache__", "runs"} if folder == str(top) else {"__pycache__"}
+        inner[:] = [name for name in inner if not name.startswith(".") and name not in skipped]
         for name in files:
             if name.endswith(SUFFIXES) and not name.startswith("."):
                 path = Path(folder, name)

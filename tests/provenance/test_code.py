@@ -75,3 +75,20 @@ def test_packages_are_the_installed_distributions() -> None:
 
     found = provenance.packages()
     assert found["pytest"] == version("pytest") and list(found) == sorted(found)
+
+
+def test_a_launched_command_may_run_any_source_of_the_project(tmp_path):
+    launched = ["campaign.launch.Script"]
+    (tmp_path / "train.py").write_text("a = 1\n")
+    before = provenance.code_hash(tmp_path, launched)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "model.py").write_text("b = 1\n")
+    with_model = provenance.code_hash(tmp_path, launched)
+    assert before != with_model
+    for left_out in ("runs/own/log.yaml", "venv/lib/x.py", ".cache/y.py", "lib/__pycache__/z.py"):
+        path = tmp_path / left_out
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("c = 1\n")
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("")
+    assert provenance.code_hash(tmp_path, launched) == with_model
+    assert provenance.code_hash(tmp_path, ["models.workload.W"]) != with_model
