@@ -107,18 +107,24 @@ def _undecided(row: Reported) -> tuple[str, ...]:
 def _named(row: Reported) -> tuple[str, str, str]:
     """Number, edit with its claim and what a person must know of the row, and what control held."""
     said = f"{code(row.label)}: {prose(row.decision.claim)}"
-    verdict, notes = row.decision.verdict, []
+    told = notes(row)
+    return (str(row.sequence), said + (f" ({'; '.join(told)})" if told else ""), chain(row.decision.stack))
+
+
+def notes(row: Reported) -> list[str]:
+    """What a person must know of a row beside its verdict, in Markdown."""
+    verdict, found = row.decision.verdict, []
     if not row.plan.protocol.decisive:
-        notes.append("a first look")
+        found.append("a first look")
     if verdict.suspect:
-        notes.append(f"**suspect**: {prose(verdict.suspect)}")
+        found.append(f"**suspect**: {prose(verdict.suspect)}")
     if row.in_stack and row.ruling == "accept":
-        notes.append(f"**ruled in by a person**: {prose(row.ruled_why)}; the verdict: {verdict.verdict}, {_why(row)}")
+        found.append(f"**ruled in by a person**: {prose(row.ruled_why)}; the verdict: {verdict.verdict}, {_why(row)}")
     elif row.ruling == "reject" and not row.taken_out:
-        notes.append(f"ruled {row.ruling} by a person: {prose(row.ruled_why)}")
+        found.append(f"ruled {row.ruling} by a person: {prose(row.ruled_why)}")
     if row.superseded_by:
-        notes.append(f"superseded by {row.superseded_by}")
-    return (str(row.sequence), said + (f" ({'; '.join(notes)})" if notes else ""), chain(row.decision.stack))
+        found.append(f"superseded by {row.superseded_by}")
+    return found
 
 
 def _why(row: Reported) -> str:
@@ -157,8 +163,7 @@ def details(rows: Rows) -> str:
 def _facts(row: Reported) -> list[str]:
     decision, verdict = row.decision, row.decision.verdict
     claim = row.plan.hypothesis
-    edit = claim.edit
-    changes = [*edit.overrides, *(f"{name}={value}" for name, value in edit.environment.items())]
+    changes = claim.edit.words
     return [
         f"edit: {', '.join(code(change) for change in changes) if changes else 'none'}; on {chain(decision.stack)}",
         f"a set of {', '.join(code(part.name) for part in claim.parts)}" if claim.parts else "",

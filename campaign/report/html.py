@@ -67,9 +67,9 @@ def whole_document(name: str, found: Sequence[Block], foot: str) -> str:
     without markdown-it-py."""
     markdown = parser()
     title = html.escape(name)
-    body = "\n".join(_rendered(block, markdown) for block in found)
+    body = "\n".join(rendered(block, markdown) for block in found)
     names = [block.removeprefix("## ") for block in found if isinstance(block, str) and block.startswith("## ")]
-    links = "".join(f'<a href="#{_anchor(name)}">{html.escape(name)}</a>' for name in names)
+    links = "".join(f'<a href="#{anchor(name)}">{html.escape(name)}</a>' for name in names)
     head, _, rest = body.partition("</h1>")
     return plain(
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -108,7 +108,8 @@ def _pass_over(state: Any, silent: bool) -> bool:
     return True
 
 
-def _rendered(block: Block, markdown: MarkdownIt) -> str:
+def rendered(block: Block, markdown: MarkdownIt) -> str:
+    """A block as HTML, second headings with the `anchor` of their name."""
     if isinstance(block, Forest):
         return _drawn(block)
     if isinstance(block, Fold):
@@ -117,11 +118,12 @@ def _rendered(block: Block, markdown: MarkdownIt) -> str:
     text = markdown.render(block)
     if block.startswith("## ") and "\n" not in block:
         name = block.removeprefix("## ")
-        return text.replace("<h2>", f'<h2 id="{_anchor(name)}">', 1)
+        return text.replace("<h2>", f'<h2 id="{anchor(name)}">', 1)
     return text
 
 
-def _anchor(name: str) -> str:
+def anchor(name: str) -> str:
+    """The id of the section of this name."""
     return "-".join(word for word in "".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 

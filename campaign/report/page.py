@@ -26,11 +26,11 @@ def blocks(reports: Reports) -> list[Block]:
         found: list[Block] = ["No decision has been made yet."]
     else:
         found = [
-            *_headline(reports),
+            *headline(reports),
             *declared.blocks(reports),
             *decided.blocks(reports),
             *studied.blocks(reports),
-            *_closing(reports),
+            *closing(reports),
         ]
     found += ["## What this does not show", bullets([prose(line) for line in not_shown(reports)])]
     return [title(reports), *(block for block in found if block)]
@@ -42,7 +42,8 @@ def title(reports: Reports) -> str:
     return f"# Campaign {code(reports.campaign)}" + (f": {', '.join(places)}" if places else "")
 
 
-def _headline(reports: Reports) -> list[Block]:
+def headline(reports: Reports) -> list[Block]:
+    """The section Headline: the measured whole, the parts beside it, the verdicts counted, the stack."""
     found = [*_whole(reports), *_beside(reports)]
     verdicts = [row.decision.verdict.verdict for row in reports.every]
     counts = ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS if name in verdicts)
@@ -107,7 +108,8 @@ def _findings(reports: Reports) -> list[dict]:
     ]
 
 
-def _closing(reports: Reports) -> list[Block]:
+def closing(reports: Reports) -> list[Block]:
+    """The sections Warnings and details, and Totals."""
     return [
         "## Warnings and details",
         _warnings(reports),
