@@ -84,10 +84,11 @@ class Sheet:
         self.drawing.add_artist(made)
 
     def key(self, entries: Sequence[Key], top: float) -> None:
-        """What the marks mean, from left to right and on as many lines as it takes."""
+        """What the marks mean, from left to right and on as many lines as it takes; words alone where a mark is ''."""
         for (marker, colour, filled, words), (x, y) in zip(entries, _flow(entries, top), strict=True):
-            self.mark(x + 6, y, marker, colour, filled=filled)
-            self.text(x + 18, y, words, size=SMALL, colour=QUIET)
+            if marker:
+                self.mark(x + 6, y, marker, colour, filled=filled)
+            self.text(x + (18 if marker else 0), y, words, size=SMALL, colour=QUIET)
 
     def axes(self, left: float, top: float, wide: float, high: float, *, grid: str = "x") -> Axes:
         """Axes with a quiet frame: a line under them, and a grid along `grid` ('x', 'y' or '')."""
@@ -119,8 +120,8 @@ def key_height(entries: Sequence[Key]) -> float:
 
 def _flow(entries: Sequence[Key], top: float) -> list[tuple[float, float]]:
     found, x, y = [], LEFT, top + KEY_LINE / 2
-    for *_, words in entries:
-        wide = 18 + width(words, SMALL)
+    for marker, *_, words in entries:
+        wide = (18 if marker else 0) + width(words, SMALL)
         if x > LEFT and x + wide > RIGHT:
             x, y = LEFT, y + KEY_LINE
         found.append((x, y))
@@ -147,7 +148,6 @@ def span(axes: Axes, low: float, high: float, y: float, colour: str, *, ends: fl
         return
     axes.plot([low, high], [y, y], color=LIGHT[colour], lw=thick, solid_capstyle="butt", zorder=3)
     if ends:
-        axes.plot([low, low, high, high], [y - ends, y + ends, y + ends, y - ends], lw=0)  # keeps the ends in view
         for edge in (low, high):
             axes.plot([edge, edge], [y - ends, y + ends], color=LIGHT[colour], lw=1.6, zorder=3)
 

@@ -1,0 +1,156 @@
+"""Campaigns whose figures are looked at: a small one with everything in it, one of many decisions, and one whose every
+word is hostile. Rates are those of the tiny blocks of `tests.reasoning.made`: 100 tokens a block, 1 s or a little less.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+from campaign.ledger import Ledger
+from campaign.records import Decision, Edit, Evidence, Memory, Round, to_json
+from tests.reasoning import made
+from tests.report import together, written
+
+MIB = together.MIB
+NULL: dict[str, Any] = {"looks": (4,), "alpha_split": (1.0,), "beta_split": (1.0,)}
+HOSTILE = "<script>alert('#1')</script> $x^2$ _^{}_ \\frac \n\t\u202eevil\u202c שלום \x00\x1b[31m & \"'>" + "n" * 10_000
+
+
+def null(ledger: Ledger, number: int = 1, logs: tuple[float, ...] = (0.01, -0.01, 0.01, -0.01)) -> Decision:
+    """An A/A null: with these logs their mean is 0 and their sd sqrt(4 * .01^2 / 3) = .0115470."""
+    plan = written.plan("aa_null", null=True, id=f"aa_null-{number}", protocol=NULL)
+    return written.record(ledger, written.evidence(plan, logs))
+
+
+def families(*shares: tuple[str, float]) -> dict[str, Any]:
+    """The part of a diagnosis that the figures read."""
+    return {"families": {"shares": [{"family": name.lower(), "title": name, "share": part} for name, part in shares]}}
+
+
+def diagnosis(ledger: Ledger, stack: tuple[str, ...], *shares: tuple[str, float]) -> str:
+    """A recorded diagnosis of root with `stack`, with these families' shares of the busy time."""
+    id = f"diagnosis-{len(ledger.profile_rows()) + 1}"
+    body = {
+        "evidence": "profile",
+        "workload": "hybrid_tiny",
+        "device": "cpu",
+        "stack": list(stack),
+        "profile": "",
+        "arm": "",
+        "trace": {"file": "step.json.gz", "sha256": "a" * 64, "bytes": 3},
+        "reports": [],
+        "command": "campaign diagnose step.json.gz --record",
+        "documents": [],
+        "diagnosis": {"dispatch": {"sentence": ""}, "ideas": [], **families(*shares)},
+    }
+    ledger.append("diagnosis", id, body)
+    return id
+
+
+def whole(ledger: Ledger) -> None:
+    """prenorm_fusion at log .10 of root; half on it at .08, together .18; a slowdown, one left open, an invalid one; an
+    A/A; headline at .15 with 400 -> 500 MiB; a factorial of A and B; a diagnosis before and after."""
+    null(ledger)
+    together.two_edits(ledger, peaks={"root": 400 * MIB, "solo": 380 * MIB, "control": 420 * MIB,
+                                      "treatment": 390 * MIB})  # fmt: skip
+    written.slower(ledger)
+    written.record(ledger, written.evidence(written.plan("noisy", floor_id=""), (-0.1, 0.2) * 6))
+    written.record(ledger, written.evidence(written.plan("skewed"), probe=made.probe(parity=None)))
+    together.headline(ledger)
+    together.factorial(ledger)
+    diagnosis(ledger, (), ("GEMM", 0.50), ("Norm", 0.30), ("Copy", 0.20))
+    diagnosis(ledger, ("prenorm_fusion", "half"), ("GEMM", 0.60), ("Norm", 0.15), ("Copy", 0.25))
+
+
+def lively(ledger: Ledger, edits: int = 4, *, blocks: int = 40) -> None:
+    """A campaign as a machine makes it: noise from block to block, drift within a round, memory that moves, a stack of
+    up to `edits`; every third idea is worth something."""
+    source = random.Random(7)
+    null(ledger)
+    stack: list[str] = []
+    level = 0.0
+    for number in range(3 * edits):
+        name = f"idea_{number + 1}"
+        gain = 0.05 + 0.03 * source.random() if number % 3 == 0 else source.uniform(-0.04, 0.015)
+        alone = gain + source.uniform(-0.03, 0.03)
+        peaks = {"root": 400, "control": 400 + 9 * len(stack), "solo": 405, "treatment": 409 + 9 * len(stack)}
+        logs = {"control": level, "treatment": level + gain}
+        if stack:
+            logs = {"root": 0.0, "solo": alone, **logs}
+        else:
+            peaks = {"control": 400, "treatment": 409}
+        plan = replace(
+            written.plan(name, stack=tuple(stack), edit=Edit(overrides=(f"workload.x={number}",)),
+                         predicted_ratio=math.exp(gain + source.uniform(-0.05, 0.08))),
+            id=f"{name}-{number}",
+        )  # fmt: skip
+        if stack:
+            head = "+".join(("root", *stack))
+            plan = replace(
+                plan,
+                control=together.arm("control", head),
+                treatment=together.arm("treatment", f"{head}+{name}"),
+                root=together.arm("root"),
+                solo=together.arm("solo", f"root+{name}"),
+            )
+        rounds = tuple(
+            _noisy(plan.id, stage, index, logs, peaks, source, blocks)
+            for stage, count in (("screen", 12), ("confirm", 4))
+            for index in range(count)
+            if stage == "screen" or gain > 0.04
+        )
+        probe = made.probe()
+        decided = None
+        for count in (4, 6, 8, 12):
+            kept = tuple(one for one in rounds if one.stage == "confirm" or one.index < count)
+            try:
+                decided = written.record(ledger, Evidence(plan, probe, kept))
+            except AssertionError:
+                continue
+            break
+        if decided is not None and decided.verdict.verdict == "accept":
+            stack.append(name)
+            level += gain
+
+
+def _noisy(
+    plan: str, stage: str, index: int, logs: dict[str, float], peaks: dict[str, int], source: random.Random, blocks: int
+) -> Round:
+    from tests.reasoning.several import arms_round
+
+    drift = source.uniform(-0.05, 0.05)
+    times = {
+        role: [0.1 * math.exp(-log + drift * pair / blocks + source.gauss(0, 0.02)) * (3 if source.random() < 0.01 else 1)
+               for pair in range(blocks)]
+        for role, log in logs.items()
+    }  # fmt: skip
+    one = arms_round(times, stage=stage, index=index, pairs=blocks, peaks={role: peaks[role] * MIB for role in logs})
+    id = f"{plan}-{stage}-{index + 1:02d}"
+    return replace(one, id=id, trials=tuple(replace(trial, id=f"{id}-{trial.arm}") for trial in one.trials))
+
+
+def many(ledger: Ledger, count: int) -> None:
+    """`count` decisions, an accept and three rejects in turns, copied from one of each; the raw files are shared."""
+    accept = written.faster(ledger, "idea_1", edit=Edit(overrides=("workload.x=1",)))
+    reject = written.slower(ledger, "idea_2", stack=("idea_1",), edit=Edit(overrides=("workload.x=2",)))
+    stack = ["idea_1"]
+    for number in range(3, count + 1):
+        like = accept if number % 4 == 1 else reject
+        name = f"idea_{number}"
+        plan = written.plan(
+            name, id=f"{name}-1", stack=tuple(stack), edit=Edit(overrides=(f"workload.x={number}",))
+        )
+        ledger.append("registered", plan.id, to_json(plan))
+        decision = replace(
+            like, id=f"{plan.id}-decision", plan_id=plan.id, sequence=number, hypothesis=name, stack=tuple(stack)
+        )
+        ledger.append("decision", decision.id, to_json(decision))
+        stack += [name] if like is accept else []
+
+
+def peak(mebibytes: int) -> dict[str, Any]:
+    """What a trial is changed by to have this peak."""
+    return {"memory": Memory(mebibytes * MIB, process_peak_bytes=600 * MIB, limit_bytes=8192 * MIB)}
