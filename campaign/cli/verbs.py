@@ -17,6 +17,7 @@ from campaign.cli import (
     mirror,
     profile,
     replay,
+    report,
     stacking,
     static,
     studies,
@@ -101,6 +102,7 @@ VERBS = {
         studies.INTERACTIONS, studies.interactions_arguments, studies.interactions, studies.INTERACTIONS_MORE
     ),
     "replay": Verb(replay.SUMMARY, replay.replay_arguments, replay.replay, replay.MORE),
+    "report": Verb(report.SUMMARY, report.report_arguments, report.report, report.MORE),
     "ui": Verb(
         "MLflow on loopback, opened at the campaign's decisions",
         mirror.ui_arguments,

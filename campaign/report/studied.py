@@ -40,7 +40,7 @@ def _leave_one_out(reports: Reports) -> list[Block]:
     elif len(reports.stack) > 1:
         found.append(f"Not measured ({code('campaign revalidate')} does).")
     if others:
-        lines = [f"finding {one.sequence}, on {chain(one.found.stack)}: {_sentence(one)}" for one in others]
+        lines = [f"finding {one.sequence}, on {chain(one.found.stack)}: {sentence(one)}" for one in others]
         found += ["Others:", bullets(lines)]
     by_id = {row.decision.id: row for row in reports.every}
     for one in sets:
@@ -54,7 +54,7 @@ def _terms(one: Studied, what: str, stale: bool) -> list[Block]:
     """A leave-one-out finding: how it was measured, its table, what follows from it."""
     finding = one.found.finding
     if not finding.terms:
-        return [f"{_sentence(one)} ({_evidence(one)})."]
+        return [f"{sentence(one)} ({_evidence(one)})."]
     said = f"{what}, in the same rounds ({_evidence(one)}). Above 1 is what the edit still adds."
     if stale:
         said += f" **Measured on {chain(one.found.stack)}; the stack is another since.**"
@@ -95,7 +95,7 @@ def _factorial(one: Studied) -> list[Block]:
     mains = [term for term in finding.terms if ":" not in term.name]
     pairs = [term for term in finding.terms if ":" in term.name]
     if not finding.terms:
-        return [said, f"{_sentence(one)}."]
+        return [said, f"{sentence(one)}."]
     shares = {term.name: term for term in finding.shares}
     lines = [
         (code(term.name), cells.ratio(term.effect), term.word, cells.ratio(shares[term.name].effect)
@@ -163,7 +163,7 @@ def _replays(reports: Reports, replays: Sequence[Studied]) -> str:
             (
                 f"{row.sequence} {code(row.label)}" if row else code(one.study.of),
                 cells.ratio(recorded),
-                cells.ratio(again) if again else _sentence(one),
+                cells.ratio(again) if again else sentence(one),
                 _compared(row, one),
                 f"finding {one.sequence}",
             )
@@ -184,7 +184,8 @@ def _compared(row: Reported | None, one: Studied) -> str:
     return said
 
 
-def _sentence(one: Studied) -> str:
+def sentence(one: Studied) -> str:
+    """What a finding says, in Markdown."""
     finding = one.found.finding
     said = headline_of(to_json(finding)) if finding.kind == HEADLINE else finding.sentence
     return prose(said.rstrip("."))
@@ -203,7 +204,7 @@ def details(findings: Sequence[Studied]) -> str:
     lines = []
     for one in findings:
         study, found = one.study, one.found
-        lines.append(f"- finding {one.sequence} {code(study.id)}: {_sentence(one)}")
+        lines.append(f"- finding {one.sequence} {code(study.id)}: {sentence(one)}")
         facts = [
             f"on {chain(found.stack)}; arms {', '.join(code(arm.role) for arm in study.arms)}; base {code(study.base)}",
             f"{units.counted(found.finding.valid_rounds, 'round')} counted, {found.finding.invalid_rounds} invalid, "
