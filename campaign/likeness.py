@@ -10,6 +10,9 @@ from typing import Any
 
 WATCHED_VARIABLES = tuple("OMP_ MKL_ KMP_ GOMP_ OPENBLAS_ TORCH PYTORCH_ CUDA_ NCCL_ TRITON_ LD_".split())
 
+# torchrun tells its ranks of itself in variables that differ from start to start.
+OF_A_START = "TORCHELASTIC_"
+
 
 def of_arm(device: str, facts: Mapping[str, Any], excluded: set[str]) -> dict[str, Any]:
     """What must be equal between two arms beyond the edit (`excluded`: the variables that an edit sets)."""
@@ -21,7 +24,7 @@ def of_arm(device: str, facts: Mapping[str, Any], excluded: set[str]) -> dict[st
         "variables": {
             name: value
             for name, value in sorted(os.environ.items())
-            if name.startswith(WATCHED_VARIABLES) and name not in excluded
+            if name.startswith(WATCHED_VARIABLES) and not name.startswith(OF_A_START) and name not in excluded
         },
     }
     if device.startswith("cuda"):

@@ -67,6 +67,7 @@ class Command:
             "memory": lambda request: self._memory(),
             "profile": lambda request: {"offered": False},
             "static": lambda request: {"offered": False, "rows": [], "runs_on": ""},
+            "copies": lambda request: {"foreign": []},  # it cannot be asked what it imported
             "exit": lambda request: self._end(),
         }[command](request)
 
@@ -202,12 +203,13 @@ class Command:
         return {"cores": sorted(os.sched_getaffinity(0))}
 
     def _memory(self) -> dict[str, Any]:
-        """The sum of the peaks of its living processes, in bytes: of resident memory, or of a device's."""
+        """The sum of the peaks of its living processes since they started, in bytes: of resident memory, or of a
+        device's. No step is weighed by itself, so no loss belongs to it."""
         pids = _descendants()
         resident = sum(_resident_peak(pid) for pid in pids)
         used = _device_used(pids) if self._line.device.startswith("cuda") else None
         held = {"process_peak_bytes": resident, "live_peak_bytes": resident if used is None else used}
-        return {**held, "device_used_bytes": used, "loss": self._told()["loss"]}
+        return {**held, "device_used_bytes": used, "loss": None}
 
     def _end(self) -> dict[str, Any]:
         for which in (signal.SIGTERM, signal.SIGKILL):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from campaign.loop import GATE_VARIABLE
 POLL_SECONDS = 0.2  # how often it is asked whether the command still runs
 BURIAL_SECONDS = 10.0
 LARGEST_REPLY = 64 << 20
+TORCHRUN_PORT = "PET_MASTER_PORT"
 
 
 class Script:
@@ -35,7 +37,7 @@ class Script:
         self._name = line.name
         self._lifelines: list[socket.socket] = []
         self._ranks: list[_Rank] = []
-        self._process = line.start(root, {GATE_VARIABLE: address})
+        self._process = line.start(root, {GATE_VARIABLE: address, **_port()})
 
     @classmethod
     def launch(cls, root: Path, config: Mapping[str, Any]) -> Script:
@@ -166,6 +168,16 @@ class _Rank:
         line, _, self._buffer = self._buffer.partition(b"\n")
         reply: dict[str, Any] = json.loads(line)
         return reply
+
+
+def _port() -> dict[str, str]:
+    """A port of its own for torchrun, which takes one and the same by default: arms run side by side. It reads its
+    options' defaults from variables of this spelling; what the person says comes first."""
+    if TORCHRUN_PORT in os.environ:
+        return {}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return {TORCHRUN_PORT: str(free.getsockname()[1])}
 
 
 def _for_rank(request: Mapping[str, Any], rank: int) -> Mapping[str, Any]:
