@@ -10,12 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from campaign.ledger import Ledger
-from campaign.records import Decision, Edit, Evidence, Memory, Round, to_json
+from campaign.records import ACCEPT, Decision, Edit, Evidence, Memory, Need, Round, to_json
+from campaign.verdicts import judge
 from tests.reasoning import made
+from tests.reasoning.several import arms_round
 from tests.report import together, written
 
 MIB = together.MIB
 NULL: dict[str, Any] = {"looks": (4,), "alpha_split": (1.0,), "beta_split": (1.0,)}
+FAMILIES = ("GEMM bf16", "Recurrent, convolution, gating", "Norm and residual", "Pointwise", "Copy and cast",
+            "Attention", "Quantization", "Optimizer", "Reduction", "Embedding", "Other")  # fmt: skip
 HOSTILE = "<script>alert('#1')</script> $x^2$ _^{}_ \\frac \n\t\u202eevil\u202c שלום \x00\x1b[31m & \"'>" + "n" * 10_000
 
 
@@ -76,12 +80,11 @@ def lively(ledger: Ledger, edits: int = 4, *, blocks: int = 40) -> None:
         name = f"idea_{number + 1}"
         gain = 0.05 + 0.03 * source.random() if number % 3 == 0 else source.uniform(-0.04, 0.015)
         alone = gain + source.uniform(-0.03, 0.03)
-        peaks = {"root": 400, "control": 400 + 9 * len(stack), "solo": 405, "treatment": 409 + 9 * len(stack)}
+        held, grown = 400 + 5 * len(stack), source.randint(-8, 7)
+        peaks = {"root": 400, "control": held, "solo": 400 + grown, "treatment": held + grown}
         logs = {"control": level, "treatment": level + gain}
         if stack:
             logs = {"root": 0.0, "solo": alone, **logs}
-        else:
-            peaks = {"control": 400, "treatment": 409}
         plan = replace(
             written.plan(name, stack=tuple(stack), edit=Edit(overrides=(f"workload.x={number}",)),
                          predicted_ratio=math.exp(gain + source.uniform(-0.05, 0.08))),
@@ -102,31 +105,40 @@ def lively(ledger: Ledger, edits: int = 4, *, blocks: int = 40) -> None:
             for index in range(count)
             if stage == "screen" or gain > 0.04
         )
-        probe = made.probe()
-        decided = None
-        for count in (4, 6, 8, 12):
-            kept = tuple(one for one in rounds if one.stage == "confirm" or one.index < count)
-            try:
-                decided = written.record(ledger, Evidence(plan, probe, kept))
-            except AssertionError:
-                continue
-            break
-        if decided is not None and decided.verdict.verdict == "accept":
+        decided = next(
+            evidence
+            for looks in (4, 6, 8, 12)
+            for evidence in [
+                Evidence(
+                    plan,
+                    made.probe(),
+                    tuple(one for one in rounds if one.stage == "confirm" or one.index < looks),
+                )
+            ]
+            if not isinstance(judge(evidence), Need)
+        )
+        if written.record(ledger, decided).verdict.verdict == ACCEPT:
             stack.append(name)
             level += gain
+    if stack:
+        together.headline(ledger, level - 0.02)
+        diagnosis(
+            ledger, (), *zip(FAMILIES, (0.3, 0.2, 0.15, 0.1, 0.08, 0.06, 0.04, 0.03, 0.02, 0.01, 0.01), strict=True)
+        )
+        diagnosis(ledger, tuple(stack), *zip(FAMILIES, (0.36, 0.1, 0.2, 0.1, 0.04, 0.08, 0.05, 0.03, 0.02, 0.01, 0.01),
+                                             strict=True))  # fmt: skip
 
 
 def _noisy(
     plan: str, stage: str, index: int, logs: dict[str, float], peaks: dict[str, int], source: random.Random, blocks: int
 ) -> Round:
-    from tests.reasoning.several import arms_round
-
     drift = source.uniform(-0.05, 0.05)
-    times = {
-        role: [0.1 * math.exp(-log + drift * pair / blocks + source.gauss(0, 0.02)) * (3 if source.random() < 0.01 else 1)
-               for pair in range(blocks)]
-        for role, log in logs.items()
-    }  # fmt: skip
+
+    def seconds(log: float, pair: int) -> float:
+        held_up = 3 if source.random() < 0.01 else 1
+        return held_up * 0.1 * math.exp(-log + drift * pair / blocks + source.gauss(0, 0.02))
+
+    times = {role: [seconds(log, pair) for pair in range(blocks)] for role, log in logs.items()}
     one = arms_round(times, stage=stage, index=index, pairs=blocks, peaks={role: peaks[role] * MIB for role in logs})
     id = f"{plan}-{stage}-{index + 1:02d}"
     return replace(one, id=id, trials=tuple(replace(trial, id=f"{id}-{trial.arm}") for trial in one.trials))
@@ -140,9 +152,7 @@ def many(ledger: Ledger, count: int) -> None:
     for number in range(3, count + 1):
         like = accept if number % 4 == 1 else reject
         name = f"idea_{number}"
-        plan = written.plan(
-            name, id=f"{name}-1", stack=tuple(stack), edit=Edit(overrides=(f"workload.x={number}",))
-        )
+        plan = written.plan(name, id=f"{name}-1", stack=tuple(stack), edit=Edit(overrides=(f"workload.x={number}",)))
         ledger.append("registered", plan.id, to_json(plan))
         decision = replace(
             like, id=f"{plan.id}-decision", plan_id=plan.id, sequence=number, hypothesis=name, stack=tuple(stack)
@@ -154,3 +164,23 @@ def many(ledger: Ledger, count: int) -> None:
 def peak(mebibytes: int) -> dict[str, Any]:
     """What a trial is changed by to have this peak."""
     return {"memory": Memory(mebibytes * MIB, process_peak_bytes=600 * MIB, limit_bytes=8192 * MIB)}
+
+
+def hostile(ledger: Ledger) -> None:
+    """A campaign of two accepted edits, one rejected, and studies of them, whose every name is `HOSTILE`, and whose
+    families of kernels are called so too."""
+    names = [f"{letter}{HOSTILE}" for letter in "abc"]
+    written.faster(ledger, names[0], id="a-1", claim=HOSTILE)
+    together.on_stack(ledger, names[1], names[:1], id="b-1", below=0.10, alone=0.10, marginal=0.08, edit=together.HALF)
+    written.slower(ledger, names[2], id="c-1", edit=Edit(overrides=("workload.c=1",)))
+    together.headline(ledger)
+    together.study(
+        ledger,
+        "factorial",
+        {"root": (), "A": names[:1], "B": names[1:2], "A+B": names[:2]},
+        {"root": 0.0, "A": 0.10, "B": 0.05, "A+B": 0.10},
+        base="root",
+        wanders="A+B",
+    )
+    diagnosis(ledger, (), (HOSTILE, 0.6), ("GEMM", 0.4))
+    diagnosis(ledger, tuple(names[:2]), (HOSTILE, 0.5), ("GEMM", 0.5))

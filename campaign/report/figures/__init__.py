@@ -1,7 +1,7 @@
 """The figures of a campaign, each a module of this package: a new file is enough to add one.
 
 A figure module has `ORDER` (int, its place), `TITLE`, `figure(reports) -> Figure | None` and `absent(reports) -> str`,
-which says in one sentence why there is none. Every figure is one drawing, 480 units wide so that its text can be read
+which says in one sentence why there is none. Every figure is one drawing, 420 units wide so that its text can be read
 on a phone of 390 pixels; the page, the SVG and the PNG show that same drawing.
 """
 

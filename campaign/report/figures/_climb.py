@@ -118,7 +118,11 @@ def _level(row: Reported, before: float, below: tuple[str, ...]) -> Level:
 
 
 def number(value: float) -> str:
-    """A rate or an axis's number: '13,650', '842', '41.3', '1.107'."""
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    """A rate to four digits or to one token: '13,650', '842.1', '41.30', '1.107'."""
+    digits = next((digits for least, digits in ((1000, 0), (100, 1), (10, 2)) if abs(value) >= least), 3)
+    return f"{value:,.{digits}f}"
+
+
+def tick(value: float) -> str:
+    """A number at an axis: '13,650', '850', '0.5'."""
+    return f"{value:,.10g}"

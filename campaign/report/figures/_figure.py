@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from campaign.report.figures._sheet import Sheet
 
-WIDTH = 480.0  # of every figure, in units that are CSS pixels of a page that gives it so much room
+WIDTH = 420.0  # of every figure, in units that are CSS pixels of a page that gives it so much room
 
 
 @dataclass(frozen=True)

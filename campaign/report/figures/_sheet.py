@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TEXT, SMALL = 14.0, 13.0
 LEFT, RIGHT = 14.0, WIDTH - 14.0
 KEY_LINE = 22.0
+BARE = "_|"  # markers that are a stroke and have no face
 _INCH = 72.0
 Key = tuple[str, str, bool, str]  # marker, colour, filled, words
 
@@ -106,8 +107,9 @@ class Sheet:
         return axes
 
     def lanes(self, top: float, high: float, *, left: float = LEFT, right: float = RIGHT) -> Axes:
-        """Axes whose y is a place on the sheet, in units from its top: rows of text and rows of marks meet."""
-        axes = self.axes(left, top, right - left, high)
+        """Axes whose y is a place on the sheet, in units from its top: rows of text and rows of marks meet. Their grid
+        is drawn by `grid`, beside the text and not through it."""
+        axes = self.axes(left, top, right - left, high, grid="")
         axes.set_ylim(top + high, top)
         axes.set_yticks([])
         return axes
@@ -131,13 +133,13 @@ def _flow(entries: Sequence[Key], top: float) -> list[tuple[float, float]]:
 
 def style(marker: str, colour: str, *, filled: bool = True) -> dict[str, Any]:
     """A marker without a line; its edge is paper, so that marks that touch stay apart."""
-    face, edge = (colour, PAPER) if filled else (PAPER, colour)
+    face, edge = (colour, PAPER) if filled and marker not in BARE else (PAPER, colour)
     return {
         "marker": marker,
         "color": LIGHT[colour],
         "markerfacecolor": LIGHT[face],
         "markeredgecolor": LIGHT[edge],
-        "markeredgewidth": 1.0 if filled else 1.8,
+        "markeredgewidth": 1.0 if filled and marker not in BARE else 1.8,
         "linestyle": "none",
     }
 
@@ -162,10 +164,28 @@ def scale(axes: Axes, name: str, low: float, high: float, said: Callable[[float]
     place(axes, name, low, high, [(float(tick), said(float(tick))) for tick in ticks])
 
 
+def rules(axes: Axes, xs: Sequence[float], spans: Sequence[tuple[float, float]], colour: str, **how: Any) -> None:
+    """Upright lines at `xs` through these spans of y, as one path: the lines of a grid of lanes."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    points = [(x, y) for low, high in spans for x in xs for y in (low, high)]
+    if points:
+        path = Path(points, [Path.MOVETO, Path.LINETO] * (len(points) // 2))
+        settings: dict[str, Any] = {"lw": 0.8, "zorder": 0.5, **how}
+        axes.add_patch(PathPatch(path, facecolor="none", edgecolor=LIGHT[colour], **settings))
+
+
+def grid(axes: Axes, spans: Sequence[tuple[float, float]]) -> None:
+    """The grid of lanes at the ticks of x."""
+    low, high = axes.get_xlim()
+    rules(axes, [tick for tick in axes.get_xticks() if low <= tick <= high], spans, LINE)
+
+
 def ratio_scale(axes: Axes, low: float, high: float) -> None:
     """A logarithmic x axis of ratios, on which a gain and the loss that undoes it are as far from 1."""
     axes.set_xscale("log")
-    scale(axes, "x", low, high, lambda value: f"{value:.4g}x")
+    scale(axes, "x", low, high, lambda value: f"{value:.4g}x", most=6)
 
 
 def place(axes: Axes, name: str, low: float, high: float, ticks: Sequence[tuple[float, str]]) -> None:

@@ -59,8 +59,9 @@ def _share(one: str) -> float:
 def listed(names: Sequence[str], most: int = 6) -> str:
     """'a, b and c'; of more than `most`, the first and how many others."""
     shown = [plain(name) for name in names[:most]]
-    if len(names) > most:
+    if len(names) > most + 1:
         return f"{', '.join(shown)} and {len(names) - most} others"
+    shown += [plain(name) for name in names[most:]]
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
 
 

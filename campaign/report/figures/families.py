@@ -14,7 +14,7 @@ from campaign import units
 from campaign.errors import CampaignError
 from campaign.report.figures._figure import Figure, unique
 from campaign.report.figures._palette import BLUE, LIGHT, LINE, QUIET
-from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, key_height, scale
+from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, grid, key_height, scale
 from campaign.report.figures._words import fitted, listed, plain, sentences, width
 from campaign.report.reported import Reports
 
@@ -161,9 +161,10 @@ def _draw(
     sheet: Sheet, lines: Sequence[tuple[str, float, float]], entries: Sequence[Key], top: float, two: bool
 ) -> None:
     sheet.key(entries, 0.0)
-    axes = sheet.lanes(top, PITCH * len(lines))
+    axes = sheet.lanes(top, PITCH * len(lines), left=LEFT + 8, right=RIGHT - 8)
     longest = max(max(old, new) for _, old, new in lines)
     scale(axes, "x", 0.0, 100 * max(longest, 1e-4) * 1.02, lambda value: f"{value:g} %")
+    grid(axes, [(top + PITCH * place + 21, top + PITCH * (place + 1)) for place in range(len(lines))])
     for place, (name, old, new) in enumerate(lines):
         y = top + PITCH * place
         said = f"{units.share(old)} → {units.share(new)}" if two else units.share(old)

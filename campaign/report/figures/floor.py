@@ -10,7 +10,7 @@ from campaign.report.figures._climb import row_name
 from campaign.report.figures._figure import Figure, unique
 from campaign.report.figures._palette import BLUE, INK, LIGHT, QUIET, VERMILION
 from campaign.report.figures._scatter import Scatter, nulls_of, scatter
-from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, key_height, place, scale, span, style
+from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, grid, key_height, place, scale, span, style
 from campaign.report.figures._words import latest, sentences
 from campaign.report.reported import Reported, Reports
 
@@ -39,13 +39,13 @@ def figure(reports: Reports) -> Figure | None:
         title=TITLE,
         alt=sentences(
             f"Rounds scatter by {units.share(told.sd)}: {last} of them find {100 * smallest(told, last):.2g} % with "
-            f"{POWER:.0%} power at alpha {told.alpha:g}, {counts[0]} find {resolved[0]:.2g} %; d is "
+            f"{100 * POWER:.0f} % power at alpha {told.alpha:g}, {counts[0]} find {resolved[0]:.2g} %; d is "
             f"{100 * told.threshold:.3g} %.",
             _of_nulls(nulls),
         ),
         caption=sentences(
-            f"The curve is the smallest speedup that so many rounds find with {POWER:.0%} power at one-sided alpha "
-            f"{told.alpha:g}, as declared in {told.plan_row}.",
+            f"The curve is the smallest speedup that so many rounds find with {100 * POWER:.0f} % power at one-sided "
+            f"alpha {told.alpha:g}, as declared in {told.plan_row}.",
             "Below, equal arms against each other: their intervals should hold 1." if shown else "",
             latest(len(shown), len(nulls), "A/A nulls"),
         ),
@@ -82,10 +82,7 @@ def _of_nulls(nulls: Sequence[Reported]) -> str:
         return "No A/A null was measured."
     holding = sum(one.low <= 1 <= one.high for one in kept)
     furthest = max(kept, key=lambda one: abs(math.log(one.ratio)))
-    return (
-        f"{holding} of {units.counted(len(kept), 'A/A interval')} hold 1; the furthest ratio is "
-        f"{units.ratio(furthest.ratio)}."
-    )
+    return f"{holding} of {len(kept)} A/A intervals hold 1; the furthest ratio is {units.ratio(furthest.ratio)}."
 
 
 def _evidence(told: Scatter, nulls: Sequence[Reported]) -> str:
@@ -131,6 +128,7 @@ def _draw_nulls(sheet: Sheet, nulls: Sequence[Reported], top: float, threshold: 
     known = [abs(math.log(value)) for value in edges if math.isfinite(value) and value > 0]
     reach = 1.15 * max([math.log1p(threshold), *known])
     scale(axes, "x", math.exp(-reach), math.exp(reach), lambda value: f"{value:.4g}x")
+    grid(axes, [(top, top + NULL_PITCH * len(nulls))])
     axes.axvline(1.0, color=LIGHT[INK], lw=1.1, zorder=1)
     for edge in (1 + threshold, 1 / (1 + threshold)):
         axes.axvline(edge, color=LIGHT[VERMILION], lw=1.2, ls="--", zorder=1)

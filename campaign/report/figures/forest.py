@@ -19,9 +19,11 @@ from campaign.report.figures._sheet import (
     SMALL,
     Key,
     Sheet,
+    grid,
     key_height,
     ratio_limits,
     ratio_scale,
+    rules,
     span,
     style,
 )
@@ -31,7 +33,7 @@ from campaign.report.reported import Reported, Reports
 ORDER = 30
 TITLE = "Every decision, predicted and measured"
 MOST = 30  # rows
-PITCH, LANE, ALONE = 42.0, 27.0, 36.0  # a row; where in it the marginal and the isolated ratio are
+PITCH, LANE, ALONE = 44.0, 27.0, 37.0  # a row; where in it the marginal and the isolated ratio are
 STYLES = {ACCEPT: ("o", BLUE), REJECT: ("v", VERMILION)}
 OTHER = ("s", QUIET)
 
@@ -129,7 +131,9 @@ def _draw(sheet: Sheet, rows: Sequence[Reported], entries: Sequence[Key], top: f
             values += [row.combined.isolated.low, row.combined.isolated.high]
     low, high = ratio_limits(values)
     ratio_scale(axes, low, high)
-    axes.axvline(1.0, color=LIGHT[INK], lw=1.1, zorder=1)
+    lanes = [(top + PITCH * place + 19, top + PITCH * (place + 1) - 1) for place in range(len(rows))]
+    grid(axes, lanes)
+    rules(axes, [1.0], lanes, INK, lw=1.1, zorder=1)
 
     def inside(value: float) -> float:
         return min(max(value, low), high) if math.isfinite(value) else value

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from campaign import units
 from campaign.interactions.words import size_pair
 from campaign.records import Effect, MemoryChange
-from campaign.report.figures._climb import RELATIVE, climb, headline, measured, number, row_name, unit_of
+from campaign.report.figures._climb import RELATIVE, climb, headline, measured, number, row_name, tick, unit_of
 from campaign.report.figures._figure import Figure
 from campaign.report.figures._palette import BLUE, INK, LIGHT, QUIET
-from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, TEXT, Sheet, scale, span
+from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, TEXT, Sheet, grid, scale, span
 from campaign.report.figures._words import fitted, listed, sentences
 from campaign.report.reported import Reports
 
@@ -127,10 +127,11 @@ def _of(
 def _draw(sheet: Sheet, told: Told) -> None:
     sheet.text(LEFT, 28, units.ratio(told.ratio), size=30, weight="bold")
     if math.isfinite(told.low):
-        sheet.text(LEFT + 132, 32, f"{units.interval(told.low, told.high)} 95 %", size=TEXT, colour=QUIET)
+        sheet.text(LEFT + 132, 32, f"95 % interval {units.interval(told.low, told.high)}", size=TEXT, colour=QUIET)
     axes = sheet.lanes(56, AXIS_Y - 56, left=BAR_LEFT, right=BAR_RIGHT)
     edges = [value for value in (told.root, told.head, told.root * told.high) if math.isfinite(value)]
-    scale(axes, "x", 0.0, 1.02 * max(edges), number, most=3)
+    scale(axes, "x", 0.0, 1.02 * max(edges), tick, most=3)
+    grid(axes, [(56, AXIS_Y)])
     axes.barh([ROOT_Y, HEAD_Y], [told.root, told.head], height=26, color=[LIGHT[QUIET], LIGHT[BLUE]])
     if math.isfinite(told.low):
         span(axes, told.root * told.low, told.root * told.high, HEAD_Y, INK, ends=7)
@@ -138,4 +139,4 @@ def _draw(sheet: Sheet, told: Told) -> None:
     for name, rate, y in (("root", told.root, ROOT_Y), ("head", told.head, HEAD_Y)):
         sheet.text(BAR_LEFT - 8, y, name, align="right")
         sheet.text(RIGHT, y, number(rate), align="right", weight="bold")
-    sheet.text((BAR_LEFT + BAR_RIGHT) / 2, AXIS_Y + 36, fitted(told.unit, 330, SMALL), size=SMALL, align="center")
+    sheet.text((BAR_LEFT + BAR_RIGHT) / 2, AXIS_Y + 34, fitted(told.unit, 330, SMALL), size=SMALL, align="center")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from campaign import units
 from campaign.records import ACCEPT
-from campaign.report.figures._climb import Climb, climb, measured, number, row_name
-from campaign.report.figures._figure import Figure, unique
+from campaign.report.figures._climb import Climb, climb, measured, number, row_name, tick
+from campaign.report.figures._figure import WIDTH, Figure, unique
 from campaign.report.figures._palette import BLUE, GREEN, INK, LIGHT, QUIET
 from campaign.report.figures._sheet import (
     LEFT,
@@ -157,7 +159,7 @@ def _draw(
     axes = sheet.axes(AXES_LEFT, top, RIGHT - AXES_LEFT - 8, HIGH, grid="xy")
     for name, values in (("x", [one.mebibytes for one in every]), ("y", [told.rate * one.ratio for one in every])):
         room = 0.12 * (max(values) - min(values)) or 0.04 * max(values)
-        scale(axes, name, min(values) - room, max(values) + room, number)
+        scale(axes, name, min(values) - room, max(values) + room, tick)
     if others:
         places = [one.mebibytes for one in others], [told.rate * one.ratio for one in others]
         axes.plot(*places, **style("s", QUIET, filled=False), ms=7, zorder=2)
@@ -176,7 +178,7 @@ def _name(sheet: Sheet, axes, told: Climb, path: Sequence[Point], others: Sequen
     """A name beside each point where there is room for it: of the path first, ends before the middle."""
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
     box = axes.get_position()
-    left, wide = box.x0 * 480, box.width * 480
+    left, wide = box.x0 * WIDTH, box.width * WIDTH
     top, high = (1 - box.y1) * sheet.height, box.height * sheet.height
 
     def at(one: Point) -> tuple[float, float]:
@@ -185,6 +187,8 @@ def _name(sheet: Sheet, axes, told: Climb, path: Sequence[Point], others: Sequen
 
     every = [*path, *others]
     taken: list[Box] = [(x - 6, y - 6, x + 6, y + 6) for x, y in map(at, every)]
+    for first, second in pairwise(map(at, path)):
+        taken += _along(first, second)
     ends = [*path[:1], *path[:0:-1]] if path else []
     for one in (*ends, *reversed(others))[: MOST_NAMED + len(ends)]:
         x, y = at(one)
@@ -205,6 +209,14 @@ def _places(x: float, y: float, long: float) -> list[Box]:
     for dx, dy in ((near, -10), (-near - long, -10), (near, 10), (-near - long, 10), (-long / 2, -17), (-long / 2, 17)):
         found.append((x + dx, y + dy - 7, x + dx + long, y + dy + 7))
     return found
+
+
+def _along(first: tuple[float, float], second: tuple[float, float]) -> Iterator[Box]:
+    """Small boxes along the line between two points, for names to keep off."""
+    steps = int(math.dist(first, second) / 7) + 1
+    for step in range(1, steps):
+        x, y = (a + (b - a) * step / steps for a, b in zip(first, second, strict=True))
+        yield x - 2, y - 2, x + 2, y + 2
 
 
 def _touch(one: Box, other: Box) -> bool:

@@ -82,7 +82,7 @@ def power(told: Scatter, rounds: int, effect: float) -> float:
 
 
 def _percent(value: float) -> str:
-    return f"{value:.0%}" if value < 0.995 else "over 99 %"
+    return f"{100 * value:.0f} %" if value < 0.995 else "over 99 %"
 
 
 def _draw(

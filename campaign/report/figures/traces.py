@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from campaign import units
 from campaign.errors import CampaignError
 from campaign.records import Block, Round
-from campaign.report.figures._climb import headline, measured, number, row_name
+from campaign.report.figures._climb import headline, measured, row_name, tick
 from campaign.report.figures._figure import Figure
 from campaign.report.figures._palette import BLUE, LIGHT, LINE, QUIET
 from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, key_height, place, scale
@@ -168,7 +168,7 @@ def _panel(sheet: Sheet, trace: Trace, top: float) -> None:
              (trace.base, trace.other)]  # fmt: skip
     ceiling = _ceiling(times)
     room = 0.06 * (ceiling - min(times)) or 0.05 * ceiling
-    scale(axes, "y", min(times) - room, ceiling + room, number, most=3)
+    scale(axes, "y", min(times) - room, ceiling + room, tick, most=3)
     start, centres = 0, []
     dots: dict[str, tuple[list[float], list[float]]] = {trace.base: ([], []), trace.other: ([], [])}
     for each in trace.rounds:
@@ -189,7 +189,8 @@ def _panel(sheet: Sheet, trace: Trace, top: float) -> None:
     step = math.ceil(len(labels) / 12)
     place(axes, "x", -0.5, start - 0.5, list(zip(centres, labels, strict=True))[::step])
     sheet.text(LEFT + 2, top + PANEL / 2, "ms a step", size=SMALL, align="center", turned=True)
-    words = f"round (c: to confirm), {trace.clock} clock"
+    confirmed = " (c: to confirm)" if any(label.startswith("c") for label in labels) else ""
+    words = f"round{confirmed}, {trace.clock} clock"
     sheet.text((AXES_LEFT + RIGHT) / 2, top + PANEL + 34, words, size=SMALL, align="center")
 
 
@@ -198,11 +199,13 @@ def _dots(axes, xs: Sequence[float], ys: Sequence[float], colour: str, wide: flo
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    tiny = wide / 40_000
+    tiny = wide / 8_000
     points = [point for x, y in zip(xs, ys, strict=True) for point in ((x - tiny, y), (x + tiny, y))]
     path = Path(points, [Path.MOVETO, Path.LINETO] * len(xs))
     path.should_simplify = False
-    axes.add_patch(PathPatch(path, facecolor="none", edgecolor=colour, lw=3.4, capstyle="round", alpha=0.55, zorder=2))
+    axes.add_patch(
+        PathPatch(path, facecolor="none", edgecolor=colour, lw=3.4, capstyle="round", alpha=0.55, zorder=2, snap=False)
+    )
 
 
 def _ceiling(times: Sequence[float]) -> float:

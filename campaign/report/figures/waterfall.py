@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from campaign import units
-from campaign.report.figures._climb import Climb, Level, climb, number, row_name
+from campaign.report.figures._climb import Climb, Level, climb, number, row_name, tick
 from campaign.report.figures._figure import Figure, unique
 from campaign.report.figures._palette import BLUE, GREEN, INK, LIGHT, LINE, QUIET, VERMILION
 from campaign.report.figures._sheet import (
@@ -16,13 +17,18 @@ from campaign.report.figures._sheet import (
     SMALL,
     Key,
     Sheet,
+    grid,
     key_height,
+    rules,
     scale,
     span,
     style,
 )
 from campaign.report.figures._words import fitted, latest, sentences, width
 from campaign.report.reported import Reports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ORDER = 20
 TITLE = "What each accepted edit added"
@@ -123,7 +129,8 @@ def _draw(sheet: Sheet, told: Climb, shown: Sequence[Level], entries: Sequence[K
         edges += [whole.ratio, whole.low, whole.high]
     known = [rate * value for value in edges if math.isfinite(value)]
     room = 0.06 * (max(known) - min(known) or 0.1 * max(known))
-    scale(axes, "x", min(known) - room, max(known) + room, number)
+    scale(axes, "x", min(known) - room, max(known) + room, tick)
+    grid(axes, [(top + PITCH * place + 21, top + PITCH * (place + 1) - 2) for place in range(count)])
     skipped = len(told.levels) - len(shown)
     start = f"root and {units.counted(skipped, 'earlier edit')}" if skipped else "root"
     _line(sheet, top, start, number(rate * shown[0].before))
@@ -132,24 +139,29 @@ def _draw(sheet: Sheet, told: Climb, shown: Sequence[Level], entries: Sequence[K
         y = top + PITCH * place
         _line(sheet, y, level.name, _words(rate, level))
         before, after = rate * level.before, rate * level.ratio
-        axes.plot([before, before], [y - PITCH + LANE, y + LANE], color=LIGHT[QUIET], lw=1, ls=":", zorder=1)
+        _join(axes, before, y)
         colour = LIGHT[BLUE if after >= before else VERMILION]
         filled = {"facecolor": colour} if level.measured else {"facecolor": "none", "edgecolor": colour, "lw": 1.8}
         axes.barh([y + LANE], [after - before], left=before, height=BAR, zorder=2, **filled)
         span(axes, rate * level.low, rate * level.high, y + LANE, INK, ends=5, thick=1.8)
     y = top + PITCH * (count - 1)
     after = rate * shown[-1].ratio
-    axes.plot([after, after], [y - PITCH + LANE, y + LANE], color=LIGHT[QUIET], lw=1, ls=":", zorder=1)
+    _join(axes, after, y)
     if whole is None:
         _line(sheet, y, "head", "not measured")
     else:
         said = f"{number(rate * whole.ratio)}  {units.ratio(whole.ratio)}"
-        _line(sheet, y, "head" if told.head and told.head.present else "head of before", said)
+        _line(sheet, y, "head against root" if told.head and told.head.present else "head of before against root", said)
         span(axes, rate * whole.low, rate * whole.high, y + LANE, INK, ends=5, thick=1.8)
         axes.plot([rate * whole.ratio], [y + LANE], **style("D", GREEN), ms=10, zorder=4)
     for place in range(1, count):
         axes.axhline(top + PITCH * place - 1, color=LIGHT[LINE], lw=0.6, zorder=0)
     sheet.text((LEFT + RIGHT) / 2, top + PITCH * count + 40, told.unit, size=SMALL, align="center")
+
+
+def _join(axes: Axes, x: float, y: float) -> None:
+    """From the bar of the row before to that of the row at `y`, beside its words."""
+    rules(axes, [x], [(y - PITCH + LANE, y - 1), (y + 21, y + LANE)], INK, lw=1.1, ls=":", zorder=1)
 
 
 def _words(rate: float, level: Level) -> str:
