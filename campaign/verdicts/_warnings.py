@@ -27,6 +27,8 @@ def _about_plan(plan: Plan) -> Iterator[str]:
         yield "what this machine can resolve was never measured: python -m campaign hypothesis=aa_null"
     if not plan.hypothesis.predicted_evidence and not plan.hypothesis.null:
         yield "the hypothesis predicts no evidence: that the edit engaged is not shown"
+    if plan.hypothesis.parity.kind == "none":
+        yield "what the arms compute was not compared: nothing says that they compute the same"
 
 
 def _about_machine(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:

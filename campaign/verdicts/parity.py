@@ -19,6 +19,8 @@ in docs/protocol.md, where honest edits stay at least 1.9 times below each of th
 
 In both, a gradient that is all zero in treatment and not in the reference is red, however small its part of the whole.
 Equal to the bit is within every class; distances that could not be taken, and NaN, are red.
+
+none: nothing is compared, and a warning says so. Only `campaign.measure` declares it, of steps that return nothing.
 """
 
 from __future__ import annotations
@@ -29,9 +31,12 @@ from campaign.records import INVALID, ArmParity, ParityClaim, ParityMeasure, Ver
 from campaign.verdicts._case import Case
 
 ORDER = 40
+NOT_COMPARED = "none"
 
 
 def rule(case: Case) -> Verdict | None:
+    if case.plan.hypothesis.parity.kind == NOT_COMPARED and case.evidence.probe is not None:
+        return None
     if case.evidence.probe is None:
         if case.plan.hypothesis.null:
             return None
