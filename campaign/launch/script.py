@@ -95,6 +95,8 @@ class Script:
 
     def _good(self, reply: dict[str, Any], rank: _Rank, command: str) -> dict[str, Any]:
         if reply.get("ended"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(BURIAL_SECONDS)  # by itself: what it had to say of its end is in its exit code
             if self._bury() not in (0, None):
                 raise self._lost(rank, command)
             raise Failed(
@@ -125,7 +127,7 @@ class Script:
                 raise Failed("crashed", f"the command {ended(self._process)} before {what}{hint}", "read the log")
 
     def _bury(self) -> int | None:
-        """The command's exit code, once it has ended; None where it goes on."""
+        """End what is left of the command; its exit code, None where it goes on."""
         for lifeline in self._lifelines:
             lifeline.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
