@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from campaign import units
-from campaign.report.figures import Absent, Figure, figures, png, svg_file
+from campaign.report.figures import Absent, Figure, figures, output
 from campaign.report.json_text import as_text
 from campaign.report.plain import plain
 from campaign.report.reported import Reports, gather
@@ -95,10 +95,10 @@ def review(ledger: Ledger, folder: Path) -> Review:
     cannot be written, Unavailable without markdown-it-py or matplotlib."""
     reports = gather(ledger)
     found = figures(reports)
-    files = {INDEX: review_page(reports, found).encode()}
-    for one in found:
-        if isinstance(one, Figure):
-            files[f"{FIGURES}/{one.name}.svg"] = marked_svg(svg_file(one))
-            files[f"{FIGURES}/{one.name}.png"] = marked_png(png(one))
+    outputs = {one.name: output(one) for one in found if isinstance(one, Figure)}
+    files = {INDEX: review_page(reports, found, outputs).encode()}
+    for name, drawn in outputs.items():
+        files[f"{FIGURES}/{name}.svg"] = marked_svg(drawn.file)
+        files[f"{FIGURES}/{name}.png"] = marked_png(drawn.png)
     write_report(folder, files)
     return Review(reports, found, folder, {name: len(data) for name, data in files.items()})

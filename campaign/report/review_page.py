@@ -10,12 +10,12 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from campaign import __version__
 from campaign.report import declared, studied
-from campaign.report.figures import Absent, Figure, theme
+from campaign.report.figures import Absent, Figure, Output, theme
 from campaign.report.html import anchor, parser, rendered
 from campaign.report.limits import not_shown
 from campaign.report.markup import Block, Forest, bullets, prose
@@ -35,9 +35,9 @@ WIDE = '<div class="wide">'
 ID = re.compile(r'<tr id="([a-z0-9-]+)"')
 
 
-def review_page(reports: Reports, found: Sequence[Figure | Absent]) -> str:
-    """The whole file, from what was gathered and its figures. Raises LedgerDamaged, and Unavailable without
-    markdown-it-py."""
+def review_page(reports: Reports, found: Sequence[Figure | Absent], outputs: Mapping[str, Output]) -> str:
+    """The whole file, from what was gathered, its figures and their drawings by name. Raises LedgerDamaged, and
+    Unavailable without markdown-it-py."""
     markdown, texts = parser(), Texts()
     tables = {
         DECISIONS: decisions(reports, markdown, texts) or "<p>No decision has been made yet.</p>",
@@ -46,7 +46,7 @@ def review_page(reports: Reports, found: Sequence[Figure | Absent]) -> str:
     ids = set(ID.findall("".join(tables.values())))
     sections = [
         *_written(headline(reports), markdown),
-        (FIGURES, figures_html(found, ids)),
+        (FIGURES, figures_html(found, outputs, ids)),
         *((name, table) for name, table in tables.items() if table),
         *_written([block for block in studied.blocks(reports) if not isinstance(block, Forest)], markdown),
         *_written(declared.blocks(reports), markdown),

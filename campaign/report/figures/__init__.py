@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from campaign import discovery
 from campaign.report.figures._figure import WIDTH, Absent, Figure
-from campaign.report.figures._output import png, svg, svg_file
+from campaign.report.figures._output import Output, output, png, svg, svg_file
 from campaign.report.figures._palette import theme
 from campaign.report.reported import Reports
 
-__all__ = ["WIDTH", "Absent", "Figure", "figures", "png", "svg", "svg_file", "theme"]
+__all__ = ["WIDTH", "Absent", "Figure", "Output", "figures", "output", "png", "svg", "svg_file", "theme"]
 
 
 def figures(reports: Reports) -> tuple[Figure | Absent, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from campaign.report.figures._figure import WIDTH, Figure
@@ -14,6 +15,8 @@ from campaign.report.figures._sheet import drawn
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+    from matplotlib.figure import Figure as Drawing
 
 SPACE = "http://www.w3.org/2000/svg"
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -24,37 +27,75 @@ _KEPT = frozenset({"svg", "g", "path", "use", "text", "tspan", "clipPath", "defs
 _POINTLESS = frozenset({"font-family", "stroke-miterlimit"})
 
 
+@dataclass(frozen=True)
+class Output:
+    """One figure in every form: `svg` for a page, `file` for a file of its own, `png` in bytes."""
+
+    svg: str
+    file: str
+    png: bytes
+
+
+def output(figure: Figure) -> Output:
+    """Every form of a figure from one drawing, in light colours where a page sets no others."""
+    with drawn(figure) as drawing:
+        picture = _png(drawing)
+        whole = _svg(drawing)
+    return Output(_for_page(figure, whole, dark=False), _for_file(figure, whole, dark=False), picture)
+
+
 def svg(figure: Figure, *, dark: bool = False) -> str:
     """The figure as an `svg` element for a page: text as text, colours as `var(--figure-...)` with the light colour as
     fallback (the dark one where `dark`), so that `theme` switches it. No ground is painted."""
-    return _rewritten(figure, lambda colour: variable(colour, dark=dark), ground="")
+    with drawn(figure) as drawing:
+        return _for_page(figure, _svg(drawing), dark=dark)
 
 
 def svg_file(figure: Figure, *, dark: bool = False) -> str:
     """The same drawing as a file of its own, on its own ground, in colours that every program knows."""
-    ground = shade(LIGHT[PAPER], dark=dark)
-    made = _rewritten(figure, lambda colour: shade(colour, dark=dark), ground=ground)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
+    with drawn(figure) as drawing:
+        return _for_file(figure, _svg(drawing), dark=dark)
 
 
 def png(figure: Figure) -> bytes:
     """The same drawing on white, at two pixels a unit."""
+    with drawn(figure) as drawing:
+        return _png(drawing)
+
+
+def _png(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
-    with drawn(figure) as drawing, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have is drawn as boxes
         drawing.savefig(buffer, format="png", dpi=144, metadata={"Software": None})
     return buffer.getvalue()
 
 
-def _rewritten(figure: Figure, colour, *, ground: str) -> str:  # type: ignore[no-untyped-def]
+def _svg(drawing: Drawing) -> Element:
+    """The drawing as matplotlib writes it, without its ground."""
     from xml.etree import ElementTree
 
     buffer = io.StringIO()
-    with drawn(figure) as drawing, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         drawing.patch.set_visible(False)
         drawing.savefig(buffer, format="svg", metadata={"Date": None})
-    whole = ElementTree.fromstring(buffer.getvalue())
+    return ElementTree.fromstring(buffer.getvalue())
+
+
+def _for_page(figure: Figure, whole: Element, *, dark: bool) -> str:
+    return _rewritten(figure, whole, lambda colour: variable(colour, dark=dark), ground="")
+
+
+def _for_file(figure: Figure, whole: Element, *, dark: bool) -> str:
+    ground = shade(LIGHT[PAPER], dark=dark)
+    made = _rewritten(figure, whole, lambda colour: shade(colour, dark=dark), ground=ground)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
+
+
+def _rewritten(figure: Figure, whole: Element, colour, *, ground: str) -> str:  # type: ignore[no-untyped-def]
+    from xml.etree import ElementTree
+
     used = _references(whole)
     made = ElementTree.Element(
         "svg",
