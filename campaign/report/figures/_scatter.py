@@ -10,6 +10,8 @@ from campaign.records import Floor, Protocol
 from campaign.report.figures._climb import measured, row_name
 from campaign.report.reported import Reported, Reports
 
+MOST = 30  # of the newest decisions, where there is no A/A floor
+
 
 @dataclass(frozen=True)
 class Scatter:
@@ -27,7 +29,7 @@ class Scatter:
 
 
 def scatter(reports: Reports) -> Scatter | None:
-    """The newest A/A floor, else the median scatter of the decisions; None where no round has been compared."""
+    """The newest A/A floor, else the median scatter of the newest decisions; None where no round has been compared."""
     plans = [row for row in reports.rows if row.plan.protocol.decisive and not row.null] or [
         row for row in reports.rows if row.plan.protocol.decisive
     ]
@@ -43,7 +45,7 @@ def scatter(reports: Reports) -> Scatter | None:
         return Scatter(floor.between_rounds_sd, floor, (row_name(nulls[-1]),), *declared)
     own = [
         (effect.sd_log, row_name(row))
-        for row in reports.rows
+        for row in reports.rows[-MOST:]
         if (effect := row.decision.verdict.effect) and measured(effect) and math.isfinite(effect.sd_log)
         and effect.sd_log > 0
     ]  # fmt: skip

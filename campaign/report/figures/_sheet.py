@@ -4,7 +4,7 @@ labels. A unit is a point of matplotlib's and a pixel of the SVG's own size."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -144,14 +144,22 @@ def style(marker: str, colour: str, *, filled: bool = True) -> dict[str, Any]:
     }
 
 
-def span(axes: Axes, low: float, high: float, y: float, colour: str, *, ends: float = 0.0, thick: float = 2.4) -> None:
-    """An interval as a line at `y`, with ends of that height; nothing where a bound is missing."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return
-    axes.plot([low, high], [y, y], color=LIGHT[colour], lw=thick, solid_capstyle="butt", zorder=3)
-    if ends:
-        for edge in (low, high):
-            axes.plot([edge, edge], [y - ends, y + ends], color=LIGHT[colour], lw=1.6, zorder=3)
+def spans(
+    axes: Axes, intervals: Iterable[tuple[float, float, float]], colour: str, *, ends: float = 0.0, thick: float = 2.0
+) -> None:
+    """Intervals (low, high, y) as one line with gaps, with ends of that height; one whose bound is missing is left
+    out."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for low, high, y in intervals:
+        if math.isfinite(low) and math.isfinite(high):
+            xs += [low, high, math.nan]
+            ys += [y, y, math.nan]
+            if ends:
+                xs += [low, low, math.nan, high, high, math.nan]
+                ys += 2 * [y - ends, y + ends, math.nan]
+    if xs:
+        axes.plot(xs, ys, color=LIGHT[colour], lw=thick, solid_capstyle="butt", zorder=3)
 
 
 def scale(axes: Axes, name: str, low: float, high: float, said: Callable[[float], str], most: int = 4) -> None:

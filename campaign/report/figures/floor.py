@@ -10,7 +10,7 @@ from campaign.report.figures._climb import row_name
 from campaign.report.figures._figure import Figure, unique
 from campaign.report.figures._palette import BLUE, INK, LIGHT, QUIET, VERMILION
 from campaign.report.figures._scatter import Scatter, nulls_of, scatter
-from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, grid, key_height, place, scale, span, style
+from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, grid, key_height, place, scale, spans, style
 from campaign.report.figures._words import latest, sentences
 from campaign.report.reported import Reported, Reports
 
@@ -137,7 +137,7 @@ def _draw_nulls(sheet: Sheet, nulls: Sequence[Reported], top: float, threshold: 
         if effect is None:
             continue
         sheet.text(LEFT, y, f"#{row.sequence}", size=SMALL)
-        span(axes, effect.low, effect.high, y, QUIET, ends=5)
+        spans(axes, [(effect.low, effect.high, y)], QUIET, ends=5)
         axes.plot([effect.ratio], [y], **style("s", QUIET), ms=8, zorder=4)
     words = "equal arms (ratio; dashed: 1 + d and its inverse)"
     sheet.text((AXES_LEFT + RIGHT) / 2, top + NULL_PITCH * len(nulls) + 40, words, size=SMALL, align="center")

@@ -24,7 +24,7 @@ from campaign.report.figures._sheet import (
     ratio_limits,
     ratio_scale,
     rules,
-    span,
+    spans,
     style,
 )
 from campaign.report.figures._words import fitted, latest, plain, sentences, width
@@ -34,8 +34,13 @@ ORDER = 30
 TITLE = "Every decision, predicted and measured"
 MOST = 30  # rows
 PITCH, LANE, ALONE = 44.0, 27.0, 37.0  # a row; where in it the marginal and the isolated ratio are
-STYLES = {ACCEPT: ("o", BLUE), REJECT: ("v", VERMILION)}
-OTHER = ("s", QUIET)
+VERDICT_KEYS: dict[str, Key] = {
+    ACCEPT: ("o", BLUE, True, "accepted"),
+    REJECT: ("v", VERMILION, True, "rejected"),
+}
+UNDECIDED: Key = ("s", QUIET, True, "undecided")
+PREDICTED: Key = ("D", PURPLE, False, "predicted")
+ISOLATED: Key = ("s", GREEN, True, "alone on root")
 
 
 def figure(reports: Reports) -> Figure | None:
@@ -105,17 +110,15 @@ def _isolated(row: Reported) -> bool:
     return row.combined is not None and measured(row.combined.isolated)
 
 
+def _key(verdict: str) -> Key:
+    return VERDICT_KEYS.get(verdict, UNDECIDED)
+
+
 def _entries(rows: Sequence[Reported]) -> list[Key]:
     timed = [row for row in rows if measured(row.decision.verdict.effect)]
-    verdicts = {row.decision.verdict.verdict for row in timed}
-    found: list[Key] = [(*STYLES[name], True, f"{name}ed") for name in (ACCEPT, REJECT) if name in verdicts]
-    if verdicts - {ACCEPT, REJECT}:
-        found.append((*OTHER, True, "undecided"))
-    if any(not row.null for row in timed):
-        found.append(("D", PURPLE, False, "predicted"))
-    if any(_isolated(row) for row in rows):
-        found.append(("s", GREEN, True, "alone on root"))
-    return found
+    used = {_key(row.decision.verdict.verdict) for row in timed}
+    used |= {PREDICTED for row in timed if not row.null} | {ISOLATED for row in rows if _isolated(row)}
+    return [key for key in (*VERDICT_KEYS.values(), UNDECIDED, PREDICTED, ISOLATED) if key in used]
 
 
 def _draw(sheet: Sheet, rows: Sequence[Reported], entries: Sequence[Key], top: float) -> None:
@@ -138,26 +141,39 @@ def _draw(sheet: Sheet, rows: Sequence[Reported], entries: Sequence[Key], top: f
     def inside(value: float) -> float:
         return min(max(value, low), high) if math.isfinite(value) else value
 
+    lines: dict[str, list[tuple[float, float, float]]] = {}
+    marks: dict[Key, tuple[list[float], list[float]]] = {}
+
+    def mark(key: Key, value: float, y: float) -> None:
+        xs, ys = marks.setdefault(key, ([], []))
+        xs.append(inside(value))
+        ys.append(y)
+
     for place, row in enumerate(rows):
         y = top + PITCH * place
-        effect, verdict = row.decision.verdict.effect, row.decision.verdict
-        if effect is None or not measured(effect):
-            _line(sheet, y, row, f"{verdict.verdict}, no ratio")
-        else:
-            _line(sheet, y, row, f"{units.ratio(effect.ratio)} {units.interval(effect.low, effect.high)}")
-            marker, colour = STYLES.get(verdict.verdict, OTHER)
-            if row.combined is not None and _isolated(row):
-                alone = row.combined.isolated
-                span(axes, inside(alone.low), inside(alone.high), y + ALONE, GREEN, thick=1.6)
-                axes.plot([inside(alone.ratio)], [y + ALONE], **style("s", GREEN), ms=6.5, zorder=4)
-            span(axes, inside(effect.low), inside(effect.high), y + LANE, colour, ends=4)
-            axes.plot([inside(effect.ratio)], [y + LANE], **style(marker, colour), ms=9, zorder=4, clip_on=False)
-            if not row.null:
-                place_of = [inside(row.decision.predicted_ratio)]
-                open_mark = style("D", PURPLE, filled=False) | {"markerfacecolor": "none"}
-                axes.plot(place_of, [y + LANE], **open_mark, ms=8.5, zorder=5, clip_on=False)
+        effect, verdict, combined = row.decision.verdict.effect, row.decision.verdict, row.combined
         if place:
             axes.axhline(y, color=LIGHT[LINE], lw=0.6, zorder=0)
+        if effect is None or not measured(effect):
+            _line(sheet, y, row, f"{verdict.verdict}, no ratio")
+            continue
+        _line(sheet, y, row, f"{units.ratio(effect.ratio)} {units.interval(effect.low, effect.high)}")
+        if combined is not None and _isolated(row):
+            alone = combined.isolated
+            lines.setdefault(GREEN, []).append((inside(alone.low), inside(alone.high), y + ALONE))
+            mark(ISOLATED, alone.ratio, y + ALONE)
+        key = _key(verdict.verdict)
+        lines.setdefault(key[1], []).append((inside(effect.low), inside(effect.high), y + LANE))
+        mark(key, effect.ratio, y + LANE)
+        if not row.null:
+            mark(PREDICTED, row.decision.predicted_ratio, y + LANE)
+    for colour, intervals in lines.items():
+        spans(axes, intervals, colour, ends=0 if colour == GREEN else 4)
+    for key, places in marks.items():
+        marker, colour, filled, _ = key
+        look = style(marker, colour, filled=filled) | ({} if filled else {"markerfacecolor": "none"})
+        size = 6.5 if key == ISOLATED else 9
+        axes.plot(*places, **look, ms=size, zorder=4 if filled else 5, clip_on=False)
     said = "control / treatment seconds (ratio; above 1 is faster)"
     sheet.text((LEFT + RIGHT) / 2, top + PITCH * len(rows) + 40, said, size=SMALL, align="center")
 

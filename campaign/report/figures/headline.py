@@ -11,7 +11,7 @@ from campaign.records import Effect, MemoryChange
 from campaign.report.figures._climb import RELATIVE, climb, headline, measured, number, row_name, tick, unit_of
 from campaign.report.figures._figure import Figure
 from campaign.report.figures._palette import BLUE, INK, LIGHT, QUIET
-from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, TEXT, Sheet, grid, scale, span
+from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, TEXT, Sheet, grid, scale, spans
 from campaign.report.figures._words import fitted, listed, sentences
 from campaign.report.reported import Reports
 
@@ -134,7 +134,7 @@ def _draw(sheet: Sheet, told: Told) -> None:
     grid(axes, [(56, AXIS_Y)])
     axes.barh([ROOT_Y, HEAD_Y], [told.root, told.head], height=26, color=[LIGHT[QUIET], LIGHT[BLUE]])
     if math.isfinite(told.low):
-        span(axes, told.root * told.low, told.root * told.high, HEAD_Y, INK, ends=7)
+        spans(axes, [(told.root * told.low, told.root * told.high, HEAD_Y)], INK, ends=7)
     axes.plot([told.root * told.ratio], [HEAD_Y], "o", color=LIGHT[INK], ms=6, zorder=4)
     for name, rate, y in (("root", told.root, ROOT_Y), ("head", told.head, HEAD_Y)):
         sheet.text(BAR_LEFT - 8, y, name, align="right")

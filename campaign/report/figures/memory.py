@@ -27,7 +27,7 @@ from campaign.report.reported import Reported, Reports
 
 ORDER = 40
 TITLE = "Throughput against peak memory"
-MOST = 60  # decisions off the path
+MOST = 40  # decisions off the path
 MOST_NAMED = 12
 HIGH = 300.0
 AXES_LEFT = 78.0

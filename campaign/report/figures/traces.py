@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from campaign import units
 from campaign.errors import CampaignError
@@ -20,6 +21,7 @@ from campaign.report.reported import Reported, Reports, Studied
 ORDER = 70
 TITLE = "Block times as they ran"
 MOST = 3  # panels
+MOST_TRIED = 12  # of the newest; the rounds of some may be gone
 MOST_POINTS = 240  # of an arm in a panel
 PANEL, GAP, AXES_LEFT = 150.0, 78.0, 74.0
 
@@ -84,14 +86,14 @@ def figure(reports: Reports) -> Figure | None:
 
 def absent(reports: Reports) -> str:
     _, missing = _traces(reports)
-    return missing or "No round with raw block times is in the ledger."
+    return missing or "No raw block times of the newest decisions are in the ledger."
 
 
 def _traces(reports: Reports) -> tuple[list[Trace], str]:
     """The newest traces that can be read, and a sentence about those that cannot."""
     found: list[Trace] = []
     lost: list[str] = []
-    for one in _candidates(reports):
+    for one in islice(_candidates(reports), MOST_TRIED):
         if len(found) == MOST or len(lost) == MOST:
             break
         try:

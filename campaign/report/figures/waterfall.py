@@ -21,7 +21,7 @@ from campaign.report.figures._sheet import (
     key_height,
     rules,
     scale,
-    span,
+    spans,
     style,
 )
 from campaign.report.figures._words import fitted, latest, sentences, width
@@ -135,6 +135,7 @@ def _draw(sheet: Sheet, told: Climb, shown: Sequence[Level], entries: Sequence[K
     start = f"root and {units.counted(skipped, 'earlier edit')}" if skipped else "root"
     _line(sheet, top, start, number(rate * shown[0].before))
     axes.plot([rate * shown[0].before], [top + LANE], **style("d", QUIET), ms=10, zorder=4)
+    intervals = []
     for place, level in enumerate(shown, 1):
         y = top + PITCH * place
         _line(sheet, y, level.name, _words(rate, level))
@@ -143,7 +144,7 @@ def _draw(sheet: Sheet, told: Climb, shown: Sequence[Level], entries: Sequence[K
         colour = LIGHT[BLUE if after >= before else VERMILION]
         filled = {"facecolor": colour} if level.measured else {"facecolor": "none", "edgecolor": colour, "lw": 1.8}
         axes.barh([y + LANE], [after - before], left=before, height=BAR, zorder=2, **filled)
-        span(axes, rate * level.low, rate * level.high, y + LANE, INK, ends=5, thick=1.8)
+        intervals.append((rate * level.low, rate * level.high, y + LANE))
     y = top + PITCH * (count - 1)
     after = rate * shown[-1].ratio
     _join(axes, after, y)
@@ -152,8 +153,9 @@ def _draw(sheet: Sheet, told: Climb, shown: Sequence[Level], entries: Sequence[K
     else:
         said = f"{number(rate * whole.ratio)}  {units.ratio(whole.ratio)}"
         _line(sheet, y, "head against root" if told.head and told.head.present else "head of before against root", said)
-        span(axes, rate * whole.low, rate * whole.high, y + LANE, INK, ends=5, thick=1.8)
+        intervals.append((rate * whole.low, rate * whole.high, y + LANE))
         axes.plot([rate * whole.ratio], [y + LANE], **style("D", GREEN), ms=10, zorder=4)
+    spans(axes, intervals, INK, ends=5, thick=1.8)
     for place in range(1, count):
         axes.axhline(top + PITCH * place - 1, color=LIGHT[LINE], lw=0.6, zorder=0)
     sheet.text((LEFT + RIGHT) / 2, top + PITCH * count + 40, told.unit, size=SMALL, align="center")
