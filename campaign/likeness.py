@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from campaign.secrecy import secret_variable
+
 WATCHED_VARIABLES = tuple("OMP_ MKL_ KMP_ GOMP_ OPENBLAS_ TORCH PYTORCH_ CUDA_ NCCL_ TRITON_ LD_".split())
 
 # torchrun tells its ranks of itself in variables that differ from start to start.
@@ -24,7 +26,10 @@ def of_arm(device: str, facts: Mapping[str, Any], excluded: set[str]) -> dict[st
         "variables": {
             name: value
             for name, value in sorted(os.environ.items())
-            if name.startswith(WATCHED_VARIABLES) and not name.startswith(OF_A_START) and name not in excluded
+            if name.startswith(WATCHED_VARIABLES)
+            and not name.startswith(OF_A_START)
+            and name not in excluded
+            and not secret_variable(name)
         },
     }
     if device.startswith("cuda"):

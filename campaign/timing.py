@@ -89,10 +89,8 @@ def descendants_cpu_seconds() -> float:
     """CPU time of the processes that this one started, theirs included, dead or alive; in ticks of 10 ms as a rule.
     0 where the system does not list a process's children."""
     dead = resource.getrusage(resource.RUSAGE_CHILDREN)
-    total, waiting = dead.ru_utime + dead.ru_stime, children("self")
-    while waiting:
-        child = waiting.pop()
-        waiting += children(child)
+    total = dead.ru_utime + dead.ru_stime
+    for child in descendants("self"):
         try:
             with open(f"/proc/{child}/stat", "rb") as file:
                 # After the name, which may hold anything but ends at the last bracket: fields 14 to 17 of proc(5).
@@ -101,6 +99,16 @@ def descendants_cpu_seconds() -> float:
             continue
         total += sum(map(int, fields[11:15])) / TICKS_PER_SECOND
     return total
+
+
+def descendants(pid: str) -> list[str]:
+    """The pids of the processes below `pid`."""
+    found, waiting = [], children(pid)
+    while waiting:
+        child = waiting.pop()
+        found.append(child)
+        waiting += children(child)
+    return found
 
 
 def children(pid: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = {
-    "words": {"records", "units", "errors", "discovery", "reading", "destination"},
+    "words": {"records", "units", "errors", "discovery", "reading", "destination", "secrecy"},
     "reasoning": {
         "design",
         "diagnosis",
@@ -24,6 +24,7 @@ FLOORS = {
     },
     "edges": {
         "config",
+        "copies",
         "executor",
         "gate",
         "launch",

@@ -195,7 +195,7 @@ class Command:
         return low + (high - low) * min(1.0, max(0.0, (at - before) / (then - before)))
 
     def _pin(self, cores: list[int]) -> dict[str, Any]:
-        for pid in _descendants():
+        for pid in timing.descendants("self"):
             for thread in _listed(f"/proc/{pid}/task"):
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(int(thread), cores)
@@ -205,7 +205,7 @@ class Command:
     def _memory(self) -> dict[str, Any]:
         """The sum of the peaks of its living processes since they started, in bytes: of resident memory, or of a
         device's. No step is weighed by itself, so no loss belongs to it."""
-        pids = _descendants()
+        pids = timing.descendants("self")
         resident = sum(_resident_peak(pid) for pid in pids)
         used = _device_used(pids) if self._line.device.startswith("cuda") else None
         held = {"process_peak_bytes": resident, "live_peak_bytes": resident if used is None else used}
@@ -213,7 +213,7 @@ class Command:
 
     def _end(self) -> dict[str, Any]:
         for which in (signal.SIGTERM, signal.SIGKILL):
-            for pid in _descendants():
+            for pid in timing.descendants("self"):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), which)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -226,15 +226,6 @@ def _between(before: Reading | None, after: Reading) -> int:
     if before is None or before.step is None or after.step is None:
         return 1
     return max(1, after.step - before.step)
-
-
-def _descendants() -> list[str]:
-    found, waiting = [], timing.children("self")
-    while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting += timing.children(pid)
-    return found
 
 
 def _listed(folder: str) -> list[str]:

@@ -1,0 +1,48 @@
+"""Names that announce a secret, and their values out of what is written down."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+_WORDS = (
+    r"secrets?|secret_\w+|passw(?:or)?d|passphrase|pwd|credentials?|api_?key|access_?key(?:_id)?|private_?key|"
+    r"(?:\w+_)?(?:auth|access|hf|api|github|gh|gitlab|wandb|bearer|refresh|session|personal|hub|hugging_?face)_?token"
+)
+_NAME = re.compile(rf"(?:^|[_.-])(?:{_WORDS})$", re.IGNORECASE)
+# A variable of the environment has nobody else to mean by these; a flag may be `token` or `key`.
+_VARIABLE = re.compile(r"(?:^|_)(?:TOKEN|KEY|PAT|AUTH|COOKIE|DSN)$", re.IGNORECASE)
+_WORD = re.compile(r"^(?:--?)?(?P<name>[A-Za-z_][\w.-]*)=.")
+SHORTEST_VALUE = 6  # a shorter one may be any word of a log
+
+
+def secret_name(name: str) -> bool:
+    """Whether a flag or a config key of this name usually holds a secret."""
+    return bool(_NAME.search(name.replace("-", "_")))
+
+
+def secret_variable(name: str) -> bool:
+    """Whether an environment variable of this name usually holds a secret."""
+    return secret_name(name) or bool(_VARIABLE.search(name))
+
+
+def secret_word(word: str) -> str:
+    """The secret's name in a word of a command line such as `--api-key=...`; empty where there is none."""
+    found = _WORD.match(word)
+    return found["name"] if found and secret_name(found["name"]) else ""
+
+
+def redacted(text: bytes, environment: Mapping[str, str] | None = None) -> bytes:
+    """`text` with the values of secret variables of `environment` (default: this process's) replaced by their names."""
+    for name, value in sorted(
+        _values(os.environ if environment is None else environment), key=lambda one: -len(one[1])
+    ):
+        text = text.replace(os.fsencode(value), b"[" + name.encode() + b"]")
+    return text
+
+
+def _values(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in environment.items():
+        if secret_variable(name) and len(value) >= SHORTEST_VALUE:
+            yield name, value
