@@ -15,20 +15,32 @@ from typing import Any
 from campaign.errors import BadInput, Unavailable
 from campaign.executor import TrialProcess
 from campaign.occupancy import ARCHITECTURES, theoretical
+from campaign.provenance import Checkout
 from campaign.records import Arm
 
 Row = dict[str, Any]
 
 
-def rows_of(arms: Sequence[Arm], root: Path, logs: Path, deadline_seconds: float) -> dict[str, list[Row]]:
-    """The rows of each arm by its role, each with its `occupancy`. Their processes' output goes to `logs`/ROLE.log.
+def rows_of(
+    arms: Sequence[Arm],
+    root: Path,
+    logs: Path,
+    deadline_seconds: float,
+    places: Mapping[str, Checkout] | None = None,
+) -> dict[str, list[Row]]:
+    """The rows of each arm by its role, each with its `occupancy`, of the code in `root` or where `places` says. Their
+    processes' output goes to `logs`/ROLE.log.
 
     Raises Unavailable for a workload that offers no static evidence, TrialFailed where asking for it failed.
     """
+    where = places or {}
     with ExitStack() as stack:
-        processes = [stack.enter_context(TrialProcess(arm, logs / f"{arm.role}.log")) for arm in arms]
+        processes = [
+            stack.enter_context(TrialProcess(arm, logs / f"{arm.role}.log", where.get(arm.role))) for arm in arms
+        ]
         for arm, process in zip(arms, processes, strict=True):
-            process.send("static", root=str(root), target=arm.target, config=arm.config)
+            inside = where[arm.role].root if arm.role in where else root
+            process.send("static", root=str(inside), target=arm.target, config=arm.config)
         replies = [process.receive("static", deadline_seconds) for process in processes]
     found = {}
     for arm, reply in zip(arms, replies, strict=True):

@@ -18,6 +18,7 @@ imported before the workload.
     profile {steps, warmup, file}                        a trace of whole steps under torch.profiler
     peaks   {device, precision}                          the rates of a matmul and a copy, without a workload
     static  {} or {root, target, config} without build   resource reports of the kernels that the config selects
+    copies  {own, tree, runs, names}                     modules that are not from the arm's worktree (see `copies`)
     exit    {}
 """
 
@@ -170,6 +171,11 @@ class Worker:
         import torch
 
         return "sm_{}{}".format(*torch.cuda.get_device_capability())
+
+    def copies(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from campaign.copies import foreign
+
+        return {"foreign": foreign(request["own"], request["tree"], request["runs"], request["names"])}
 
     def exit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self.workload is not None:

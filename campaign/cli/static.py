@@ -98,11 +98,13 @@ def _asked(job: Job, ledger: Ledger, control: Arm, treatment: Arm) -> dict[str, 
     import tempfile
     from pathlib import Path
 
+    from campaign.run.trees import places
     from campaign.static import rows_of
 
-    with tempfile.TemporaryDirectory(prefix="campaign-static-") as logs:
+    arms, deadline = (control, treatment), job.protocol.start_deadline_seconds
+    with tempfile.TemporaryDirectory(prefix="campaign-static-") as logs, places(job.root, ledger, arms) as where:
         try:
-            return rows_of((control, treatment), job.root, Path(logs), job.protocol.start_deadline_seconds)
+            return rows_of(arms, job.root, Path(logs), deadline, where)
         except TrialFailed as failure:
             log = Path(failure.log).read_bytes() if failure.log else b""
             kept = ledger.path(ledger.keep(log, ".log")) if log else ""

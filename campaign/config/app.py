@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from campaign.config.compose import Composer, composer_for
-from campaign.config.edits import parse
+from campaign.config.edits import long_form, parse
 from campaign.config.explain import as_bad_input
 from campaign.config.job import Job
 from campaign.config.load import load
@@ -65,7 +65,7 @@ def read_line(argv: Sequence[str]) -> Line:
         if word in ("--json", "json=true"):
             json = True
         elif not word.startswith("-"):
-            overrides.append(word)
+            overrides.append(long_form(word))
         elif name in ELSEWHERE:
             raise BadInput(
                 f"{name} is not for this program: the project says where its config is", remedy=ELSEWHERE[name]

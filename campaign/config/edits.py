@@ -12,9 +12,11 @@ from hydra.errors import HydraException, OverrideParseException
 
 from campaign.config.explain import as_bad_input
 from campaign.errors import BadInput
-from campaign.records import Edit
+from campaign.records import CODE_EDITS, Edit
 
 FIXED = ("workload.device",)
+DIRTY = "dirty"
+LAUNCHED = "campaign.launch."  # a command of the person's own, which may read any file of the project
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,34 @@ def settings(edit: Edit, *, where: str) -> tuple[Setting, ...]:
         found.extend(Setting(leaf, value, written) for leaf, value in _flat(key, override.value()))
     refuse_clashes([(setting, where) for setting in found])
     return tuple(found)
+
+
+def check_code(edit: Edit, key: str) -> None:
+    """Raises BadInput for more than one edit of code, and for a word that git or a terminal could misread."""
+    given = [kind for kind in CODE_EDITS if getattr(edit, kind)]
+    if len(given) > 1:
+        raise BadInput(
+            f"{key} has {' and '.join(given)}: an edit of code is one of {', '.join(CODE_EDITS)}",
+            remedy=f"keep one: {key}.{given[0]}={getattr(edit, given[0])}",
+        )
+    for kind in given:
+        word = getattr(edit, kind)
+        if word.startswith("-") or not word.isprintable():
+            raise BadInput(
+                f"{key}.{kind} = {word!r}: a name may not start with '-' or hold control characters",
+                remedy=f"{key}.{kind}=NAME" if kind != "worktree" else f"{key}.worktree={DIRTY}",
+            )
+    if edit.worktree and edit.worktree != DIRTY:
+        raise BadInput(
+            f"{key}.worktree = {edit.worktree!r}: the working tree against HEAD is called {DIRTY!r}",
+            remedy=f"{key}.worktree={DIRTY}, or {key}.ref={edit.worktree} for a branch",
+        )
+
+
+def long_form(word: str) -> str:
+    """`edit.ref=NAME` on a command line is `++hypothesis.edit.ref=NAME`: a hypothesis need not have the key."""
+    key = word.lstrip("+").partition("=")[0]
+    return f"++hypothesis.{word.lstrip('+')}" if key in {f"edit.{kind}" for kind in CODE_EDITS} else word
 
 
 def stacked(edits: Sequence[tuple[str, Edit]], *, where: str) -> tuple[tuple[str, ...], dict[str, str]]:

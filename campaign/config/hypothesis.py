@@ -9,7 +9,7 @@ from typing import Any
 
 from campaign.config.claims import RULES_FILE, family_rules
 from campaign.config.compose import Composer
-from campaign.config.edits import settings, stacked
+from campaign.config.edits import check_code, settings, stacked
 from campaign.config.evidence import check_evidence, counts_here, here
 from campaign.config.schema import as_record, number, one_of, text
 from campaign.diagnosis.families import document, members
@@ -86,7 +86,12 @@ def _parts(node: Any, choice: str, file: str) -> tuple[Part, ...]:
             )
         _check_role(name, key, f"the part in {file}")
         edit = as_record(Edit, _edit_values(value), key, file=file)
-        if not edit.overrides and not edit.environment:
+        if edit.code:
+            raise BadInput(
+                f"{key}.{edit.code}: a part of a set changes configuration, and code is an edit of its own",
+                remedy="a hypothesis for the code, and one for the rest that requires it",
+            )
+        if not edit.words:
             raise BadInput(
                 f"{key} changes nothing: a part is an edit", remedy=f"{key}.overrides: [workload.KEY=VALUE] in {file}"
             )
@@ -212,7 +217,8 @@ def _check(found: Hypothesis, composer: Composer) -> None:
             f"hypothesis {found.name} both requires and conflicts with {', '.join(both)}",
             remedy=f"take {both[0]} out of `requires` or `conflicts` in conf/hypothesis/{found.name}.yaml",
         )
-    empty = not found.edit.overrides and not found.edit.environment
+    check_code(found.edit, "hypothesis.edit")
+    empty = not found.edit.words
     if found.null and not empty:
         raise BadInput(
             f"hypothesis {found.name} is null: true and has an edit; an A/A null changes nothing",
@@ -221,6 +227,6 @@ def _check(found: Hypothesis, composer: Composer) -> None:
     if not found.null and empty:
         raise BadInput(
             f"hypothesis {found.name} has no edit: nothing would differ between control and treatment",
-            remedy="hypothesis.edit.overrides: [workload.KEY=VALUE], or null: true for an A/A null",
+            remedy="hypothesis.edit.overrides: [workload.KEY=VALUE], or null: true for an A/A null; of code, edit.ref=BRANCH",
         )
     settings(found.edit, where=f"hypothesis {found.name}")

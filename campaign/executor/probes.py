@@ -10,15 +10,16 @@ from typing import Any
 
 from campaign.errors import TrialFailed
 from campaign.executor.process import TrialProcess, build_request
+from campaign.provenance import Checkout
 from campaign.records import Arm, ArmProbe, Plan
 
 AT_ONCE = 2  # processes side by side; nothing is timed here
 
 
 def run_probe(
-    plan: Plan, root: Path, folder: Path, say: Callable[[str], None]
+    plan: Plan, root: Path, folder: Path, say: Callable[[str], None], places: Mapping[str, Checkout] | None = None
 ) -> tuple[dict[str, ArmProbe], dict[str, Path]]:
-    """Probe the arms that the parity claim needs, each in a fresh process.
+    """Probe the arms that the parity claim needs, each in a fresh process, in `root` or in its arm's own of `places`.
 
     Returns the probes and the files of step-1 gradients, by role: control, treatment and, unless the claim is
     bitwise, reference (control's workload, quantization off, reference kernels) and for rounding also exact
@@ -35,11 +36,11 @@ def run_probe(
         batch = wanted[first : first + AT_ONCE]
         say(" and ".join(role for role, _, _ in batch))
         files |= {role: folder / f"{role}.npz" for role, _, _ in batch}
-        found = _probe_together(plan, root, folder, batch, files)
+        found = _probe_together(plan, root, folder, batch, files, places or {})
         if any(probe.status == "out_of_memory" for probe in found.values()):
             # Side by side they may not fit; only an arm that does not fit alone has failed.
             for one in batch:
-                found |= _probe_together(plan, root, folder, [one], files)
+                found |= _probe_together(plan, root, folder, [one], files, places or {})
         probes |= found
         if any(probe.status != "ok" for probe in probes.values()):
             break
@@ -47,15 +48,22 @@ def run_probe(
 
 
 def _probe_together(
-    plan: Plan, root: Path, folder: Path, batch: list[tuple[str, Arm, str]], files: Mapping[str, Path]
+    plan: Plan,
+    root: Path,
+    folder: Path,
+    batch: list[tuple[str, Arm, str]],
+    files: Mapping[str, Path],
+    places: Mapping[str, Checkout],
 ) -> dict[str, ArmProbe]:
     protocol = plan.protocol
     variables = {**plan.control.environment, **plan.treatment.environment}
+    own = {role: places[arm.role] for role, arm, _ in batch if arm.role in places}  # a reference is control's code
+    roots = {role: own[role].root if role in own else root for role, _, _ in batch}
     stages: list[tuple[str, float, dict[str, dict[str, Any]]]] = [
         (
             "build",
             protocol.start_deadline_seconds,
-            {role: build_request(arm, root, variant, variables, probing=True) for role, arm, variant in batch},
+            {role: build_request(arm, roots[role], variant, variables, probing=True) for role, arm, variant in batch},
         ),
         (
             "probe",
@@ -64,12 +72,13 @@ def _probe_together(
         ),
         # A reference is compared, never predicted: nobody asks what it was compiled to.
         ("static", protocol.start_deadline_seconds, {role: {} for role, _, variant in batch if not variant}),
+        ("copies", protocol.reply_deadline_seconds, {role: place.question() for role, place in own.items()}),
         ("exit", protocol.reply_deadline_seconds, {role: {} for role, _, _ in batch}),
     ]
     done: dict[str, ArmProbe] = {}
     with ExitStack() as stack:
         alive = {
-            role: stack.enter_context(TrialProcess(replace(arm, role=role), folder / f"{role}.log"))
+            role: stack.enter_context(TrialProcess(replace(arm, role=role), folder / f"{role}.log", own.get(role)))
             for role, arm, _ in batch
         }
         for command, deadline, arguments in stages:
@@ -98,7 +107,10 @@ def _send(process: TrialProcess, command: str, deadline: float, arguments: dict[
 
 
 def _receive(process: TrialProcess, command: str, deadline: float, arguments: dict[str, Any]) -> dict[str, Any]:
-    return process.receive(command, deadline)
+    reply = process.receive(command, deadline)
+    if command == "copies":
+        process.refuse(reply["foreign"])
+    return reply
 
 
 def _probed(process: TrialProcess, reply: Mapping[str, Any]) -> ArmProbe:

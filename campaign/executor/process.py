@@ -10,14 +10,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import campaign
+from campaign import timing
 from campaign.errors import TrialFailed
+from campaign.provenance import Checkout
 from campaign.records import Arm
+from campaign.secrecy import redacted
 
 GARBAGE_SHOWN = 80
 LARGEST_REPLY = 64 << 20
@@ -25,22 +28,25 @@ BURIAL_SECONDS = 10.0  # from the end of the answers to the end of the process
 
 
 class TrialProcess:
-    """A fresh `campaign.worker` for one arm. Use as a context manager: leaving it kills the whole process group.
+    """A fresh `campaign.worker` for one arm, in the worktree `place` where it has code of its own. Use as a context
+    manager: leaving it kills the whole process group.
 
     `ask` sends a command and waits for the answer; `send` and `receive` are its halves, for asking several at once.
     Each raises TrialFailed with a reason of `records.TRIAL_FAILURES`.
     """
 
-    def __init__(self, arm: Arm, log: Path) -> None:
+    def __init__(self, arm: Arm, log: Path, place: Checkout | None = None) -> None:
         self.arm = arm
         self.log = log
+        self.place = place
         self.started = time.perf_counter()
         commands_read, commands_write = os.pipe()
         replies_read, replies_write = os.pipe()
-        package_parent = str(Path(campaign.__file__).resolve().parent.parent)
-        paths = [package_parent, os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, **arm.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        command = [sys.executable, "-m", "campaign.worker"]
+        paths = place.paths if place else (str(Path(campaign.__file__).resolve().parent.parent),)
+        python_path = os.pathsep.join(filter(None, [*paths, os.environ.get("PYTHONPATH", "")]))
+        self._environment = {**os.environ, **arm.environment, "PYTHONPATH": python_path}
+        # -P: the working directory, which is the worktree, comes after the harness's own `campaign`.
+        command = [sys.executable, *(["-P"] if place else []), "-m", "campaign.worker"]
         command += ["--commands", str(commands_read), "--replies", str(replies_write), "--parent", str(os.getpid())]
         try:
             with log.open("wb") as output:
@@ -49,7 +55,8 @@ class TrialProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env=environment,
+                    env=self._environment,
+                    cwd=place.root if place else None,
                     pass_fds=(commands_read, replies_write),
                     start_new_session=True,
                 )
@@ -75,9 +82,10 @@ class TrialProcess:
 
     def send(self, command: str, **arguments: Any) -> None:
         """Send one command without waiting."""
-        line = json.dumps({"command": command, **arguments}) + "\n"
+        left = memoryview((json.dumps({"command": command, **arguments}) + "\n").encode())
         try:
-            os.write(self._commands, line.encode())
+            while left:  # a signal may cut a long one short
+                left = left[os.write(self._commands, left) :]
         except BrokenPipeError:
             raise self._dead(command) from None
 
@@ -100,6 +108,22 @@ class TrialProcess:
                 raise self._garbage(command, self._buffer)
         line, _, self._buffer = self._buffer.partition(b"\n")
         return self._read(command, line)
+
+    def check_copies(self, deadline_seconds: float) -> None:
+        """Raises TrialFailed, `wrong_copy`, where the arm has code of its own and imported something else."""
+        if self.place is None:
+            return
+        self.refuse(self.ask("copies", deadline_seconds, **self.place.question())["foreign"])
+
+    def refuse(self, foreign: Sequence[str]) -> None:
+        """Raises TrialFailed for modules that came from elsewhere than the arm's own worktree."""
+        if foreign:
+            more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+            raise self._failed(
+                "wrong_copy",
+                f"{self.arm.role} imported {foreign[0]}{more}, and not from its own worktree",
+                "no absolute path of the project on sys.path; a package of this repository: pip install -e FOLDER",
+            )
 
     def _read(self, command: str, line: bytes) -> dict[str, Any]:
         try:
@@ -130,12 +154,17 @@ class TrialProcess:
         return self._failed("crashed", f"exited with {code} during {command!r}", "see the log")
 
     def _failed(self, reason: str, message: str, remedy: str) -> TrialFailed:
-        return TrialFailed(reason, message, arm=self.arm.role, log=str(self.log), remedy=remedy)
+        said = redacted(message.encode(), self._environment).decode()
+        return TrialFailed(reason, said, arm=self.arm.role, log=str(self.log), remedy=remedy)
 
     def kill(self) -> None:
-        """End the process and everything it started, at once."""
+        """End the process and everything it started, at once; a launcher's ranks have process groups of their own."""
+        below = [] if self._process.poll() is not None else timing.descendants(str(self._process.pid))
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         self._process.wait()
 
     def __enter__(self) -> TrialProcess:
@@ -145,6 +174,7 @@ class TrialProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
+        self.log.write_bytes(redacted(self.log.read_bytes(), self._environment))
         for descriptor in (self._commands, self._replies):
             with contextlib.suppress(OSError):
                 os.close(descriptor)

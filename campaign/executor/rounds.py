@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from campaign.errors import TrialFailed
 from campaign.executor.process import TrialProcess, build_request
+from campaign.provenance import Checkout
 from campaign.records import Arm, Block, Memory, Plan, Protocol, Round, Study, Surroundings, Trial, from_json, to_json
 from campaign.timing import is_steady, steps_per_block
 
@@ -50,6 +51,7 @@ class RoundRequest:
     after_block: Callable[[int, int], None]
     together: bool = True
     leads: Sequence[int] = ()
+    places: Mapping[str, Checkout] = field(default_factory=dict)
 
 
 def run_round(plan: Plan | Study, request: RoundRequest) -> Round:
@@ -122,9 +124,10 @@ def _start(
     variables = {name: value for arm in plan.arms for name, value in arm.environment.items()}
     for arm in arms:
         log = request.logs / f"{request.id}-{arm.role}.log"
-        process = stack.enter_context(TrialProcess(arm, log))
+        place = request.places.get(arm.role)
+        process = stack.enter_context(TrialProcess(arm, log, place))
         running[arm.role] = _Running(process, Trial(f"{request.id}-{arm.role}", arm.role, "ok", log=str(log)))
-        process.send("build", **build_request(arm, request.root, "", variables))
+        process.send("build", **build_request(arm, place.root if place else request.root, "", variables))
     group = [running[arm.role] for arm in arms]
     for one in group:
         reply = one.process.receive("build", plan.protocol.start_deadline_seconds)
@@ -238,6 +241,7 @@ def _finish(protocol: Protocol, running: Mapping[str, _Running]) -> None:
             weighed_loss=memory["loss"],
             unmoved=tuple(last["unmoved"]),
         )
+        one.process.check_copies(protocol.reply_deadline_seconds)
         one.process.ask("exit", protocol.reply_deadline_seconds)
 
 

@@ -44,6 +44,10 @@ class Ledger(Replay):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def writable(self) -> bool:
+        return self._writable
+
     def close(self) -> None:
         """Let go of the claims and of the rounds that were being streamed; nothing can be written after."""
         self._streams.close()

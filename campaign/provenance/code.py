@@ -13,16 +13,23 @@ LAUNCHED = "campaign.launch."  # a command of the person's own may run any sourc
 ENVIRONMENT_MARK = "pyvenv.cfg"
 
 
-def code_hash(root: Path, targets: Iterable[str] = (), *, package: Path | None = None) -> str:
+def code_hash(
+    root: Path, targets: Iterable[str] = (), *, package: Path | None = None, pinned: Iterable[str] = ()
+) -> str:
     """SHA-256 over the names and contents of the source files of the installed `campaign`, of the project's `models/`,
     `kernels/` and `conf/`, and of the top package or module of each dotted path in `targets` that lies in the project;
     of the whole project where a target is a launched command (`campaign.launch`).
-    `package` is another `campaign` to take for the installed one. A file that cannot be read counts by its name and
-    the reason; never raises."""
+    `package` is another `campaign` to take for the installed one. `pinned` are the codes (commit and patches) of arms
+    that run in worktrees: they count in place of the project's files, of which `conf/` alone is left. A file that
+    cannot be read counts by its name and the reason; never raises."""
     total = hashlib.sha256()
-    for name, top in _tops(root, targets, package):
+    codes = sorted(pinned)
+    tops = _tops(root, () if codes else targets, package)
+    for name, top in tops if not codes else [one for one in tops if one[0] in ("campaign", "conf")]:
         for line in _lines(name, top):
             total.update(line)
+    for code in codes:
+        total.update(f"code\0{code}\n".encode())
     return total.hexdigest()
 
 

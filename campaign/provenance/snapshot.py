@@ -21,9 +21,13 @@ TRACKED_LIMIT_BYTES = 100_000_000  # a small change of a large tracked file is a
 UNTRACKED_LIMIT_FILES = 5_000
 LEFT_OUT_SHOWN = 200
 
-_SECRET = "looks like a secret"
-_DIFF = "--binary --full-index --no-renames --no-ext-diff --no-textconv --no-color --no-relative".split()
-_DIFF += "-U3 --src-prefix=a/ --dst-prefix=b/ -O/dev/null --submodule=short --ignore-submodules=none".split()
+SECRET = "looks like a secret"
+SUBMODULE = "a submodule; its own commit or changes are not recorded"
+FILTERED = "the git filter"
+UNREAD = "bytes are not read"
+LONG = "its patch has"
+DIFF = "--binary --full-index --no-renames --no-ext-diff --no-textconv --no-color --no-relative".split()
+DIFF += "-U3 --src-prefix=a/ --dst-prefix=b/ -O/dev/null --submodule=short --ignore-submodules=none".split()
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ def _take(repository: Repository, root: Path, scratch: Path, commit: str, limit:
         repository.run("update-index", "--add", "--remove", "-z", "--stdin", environment=building, feed=names)
     if not commit and not names:
         return b"", choice
-    data = repository.run("diff-index", "--cached", "-p", *_DIFF, base, environment=building)
+    data = repository.run("diff-index", "--cached", "-p", *DIFF, base, environment=building)
     listed = repository.run("diff-index", "--cached", "-z", "--name-only", "--no-renames", base, environment=building)
     paths = [os.fsdecode(name) for name in listed.split(b"\0") if name]
     return _within(data, paths, choice, limit), choice
@@ -149,11 +153,11 @@ def _choose_tracked(repository: Repository, base: str, looking: dict[str, str], 
         path = os.fsdecode(name)
         modes = about.lstrip(b":").split(b" ")[:2]
         if b"160000" in modes:
-            choice.leave(path, "a submodule; its own commit or changes are not recorded")
+            choice.leave(path, SUBMODULE)
         elif looks_secret(path):
-            choice.leave(path, _SECRET)
+            choice.leave(path, SECRET)
         elif (size := _size(repository.top / path)) > TRACKED_LIMIT_BYTES:
-            choice.leave(path, f"{size} bytes, more than {TRACKED_LIMIT_BYTES} are not read")
+            choice.leave(path, f"{size} bytes; more than {TRACKED_LIMIT_BYTES} {UNREAD}")
         elif path not in choice.taken:
             choice.taken.append(path)
 
@@ -170,7 +174,7 @@ def _choose_untracked(repository: Repository, root: Path, looking: dict[str, str
         if path.endswith("/"):
             choice.leave(path, "a repository inside the repository")
         elif looks_secret(path):
-            choice.leave(path, _SECRET)
+            choice.leave(path, SECRET)
         else:
             files.append((_size(repository.top / path), path))
     for size, path in sorted(files)[:UNTRACKED_LIMIT_FILES]:
@@ -193,7 +197,7 @@ def _drop_filtered(repository: Repository, looking: dict[str, str], choice: _Cho
         if value not in (b"unspecified", b"unset", b""):
             path = os.fsdecode(name)
             choice.taken.remove(path)
-            choice.leave(path, f"the git filter {os.fsdecode(value)!r} rewrites it")
+            choice.leave(path, f"{FILTERED} {os.fsdecode(value)!r} rewrites it")
 
 
 def _size(path: Path) -> int:
@@ -217,7 +221,7 @@ def _within(data: bytes, paths: list[str], choice: _Choice, limit: int) -> bytes
             room -= len(parts[index])
             kept.add(index)
         else:
-            choice.leave(paths[index], f"its patch has {len(parts[index])} bytes, over the limit of {limit} in all")
+            choice.leave(paths[index], f"{LONG} {len(parts[index])} bytes, over the limit of {limit} in all")
     return b"".join(part for index, part in enumerate(parts) if index in kept)
 
 

@@ -34,10 +34,11 @@ _REMEDIES = {
 
 
 @contextmanager
-def worktree(root: Path, commit: str, patch: bytes = b"") -> Iterator[Path]:
-    """The project at `root` as it was at `commit` with `patch` on top, in a folder of its own until the block ends.
+def worktree(root: Path, commit: str, *patches: bytes) -> Iterator[Path]:
+    """The project at `root` as it was at `commit` with `patches` on top in order, in a folder of its own until the
+    block ends.
 
-    `patch` is what `git apply` reads (`Snapshot.patch`). Yields the place of `root` in the worktree. Raises BadInput,
+    A patch is what `git apply` reads (`Snapshot.patch`). Yields the place of `root` in the worktree. Raises BadInput,
     with what to do, where there is no git or no repository, the commit is not there, the patch does not apply, or a
     submodule or a git-lfs file has no content on this machine.
     """
@@ -51,7 +52,8 @@ def worktree(root: Path, commit: str, patch: bytes = b"") -> Iterator[Path]:
             fcntl.flock(owner, fcntl.LOCK_EX)
             tree = Path(folder).resolve() / TREE
             _check_out(repository, commit, tree, added)
-            _apply(repository, commit, tree, patch)
+            for patch in patches:
+                _apply(repository, commit, tree, patch)
             _fill(repository, tree, added)
             if not (tree / place).is_dir():
                 raise BadInput(

@@ -38,8 +38,10 @@ from campaign.records.measured import (
     Trial,
 )
 from campaign.records.plan import (
+    CODE_EDITS,
     RULES,
     Arm,
+    Code,
     Edit,
     ExpectedChange,
     Hypothesis,
@@ -85,6 +87,7 @@ KINDS = (
 
 __all__ = [
     "ACCEPT",
+    "CODE_EDITS",
     "FACTORIAL",
     "HEADLINE",
     "INCONCLUSIVE",
@@ -105,6 +108,7 @@ __all__ = [
     "ArmProbe",
     "Block",
     "ByteChange",
+    "Code",
     "Combined",
     "Contrast",
     "Decision",

@@ -8,7 +8,7 @@ from typing import Any
 
 from campaign.records.plan import Plan
 
-TRIAL_FAILURES = ("crashed", "out_of_memory", "killed", "hung", "garbage", "unavailable", "interrupted")
+TRIAL_FAILURES = ("crashed", "out_of_memory", "killed", "hung", "garbage", "unavailable", "interrupted", "wrong_copy")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Trial:
-    """One fresh process that ran one arm. `status` is `ok` or one of `TRIAL_FAILURES`.
+    """One fresh process that ran one arm. `status` is `ok` or one of `TRIAL_FAILURES`; `wrong_copy`: an arm with code
+    of its own imported files of the project itself.
 
     `log` is the path of its captured output beside the ledger. `warmup_seconds` are the warm-up steps' times on the
     deciding clock, `steady` whether they settled before the cap. `recompiled` counts compilations inside the timed
@@ -147,10 +148,10 @@ class Round:
 
 @dataclass(frozen=True)
 class ArmProbe:
-    """One untimed look at an arm: per-step losses and gradient norms, the digest of the step-1 gradients and one of
-    those of the later steps, and how often each operator, device kernel and kind of matrix product ran in one more
-    step. `static` are the resource reports
-    of the kernels that its configuration selects, compiled and not run; they never mix with `counters`."""
+    """One untimed look at an arm: per-step losses and gradient norms (empty where it tells none), the digest of the
+    step-1 gradients and one of those of the later steps, and how often each operator, device kernel and kind of matrix
+    product ran in one more step. `static` are the resource reports of the kernels that its configuration selects,
+    compiled and not run; they never mix with `counters`."""
 
     arm: str
     status: str
@@ -201,13 +202,19 @@ class ParityMeasure:
     """Relative L2 distances between gradients of step 1: ||g - g_reference|| / ||g_reference||.
 
     `exact_distance` is the treatment's with quantization off; `control_distance` and `treatment_distance` are as
-    configured. `bitwise` says that losses and gradients of control and treatment are equal to the bit.
-    `loss_difference` is the largest |treatment - control| over the probed steps. `message` says why distances are
-    missing. `control`, `treatment` and `exact` say more of each distance, and are missing with it.
+    configured. `bitwise` says that losses and gradients of control and treatment are equal to the bit, and that there
+    were some. `loss_difference` is the largest |treatment - control| over the probed steps, None where no losses were
+    told. `message` says why distances are missing. `control`, `treatment` and `exact` say more of each distance, and
+    are missing with it.
+
+    Without a reference: `loss_apart` and `norm_apart` have shape [steps], |treatment - control| / |control| of losses
+    and gradient norms, empty where they cannot be compared; `gradient_distance` is treatment's to control. `untold` is
+    what neither arm tells, of 'loss', 'gradient norm' and 'gradients'; `unlike` are sentences about what one tells and
+    the other does not.
     """
 
     bitwise: bool
-    loss_difference: float
+    loss_difference: float | None
     control_distance: float | None = None
     treatment_distance: float | None = None
     exact_distance: float | None = None
@@ -215,6 +222,11 @@ class ParityMeasure:
     control: ArmParity | None = None
     treatment: ArmParity | None = None
     exact: ArmParity | None = None
+    loss_apart: tuple[float, ...] = ()
+    norm_apart: tuple[float, ...] = ()
+    gradient_distance: float | None = None
+    untold: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

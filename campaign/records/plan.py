@@ -7,10 +7,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-PARITY_KINDS = ("bitwise", "rounding", "precision")
+PARITY_KINDS = ("bitwise", "rounding", "precision", "loss")
+REFERENCED = ("rounding", "precision")  # claims that are judged by a reference arm, which not every workload has
+NOT_COMPARED = "none"  # the kind of a comparison whose steps tell nothing
+LOSS_BOUND = 0.02
 CHANGES = ("appears", "vanishes", "rises", "falls")
 CLOCKS = ("wall", "cpu")
 STAGES = ("screen", "confirm", "reconfirm")
+CODE_EDITS = ("ref", "patch", "worktree")
 # What a plan's evidence holds and which gates judge it. 1: until idle processor time, the last timed step's check, the
 # repeat after a restart and per-parameter parity were recorded; such plans are judged by the gates of their time.
 RULES = 2
@@ -22,10 +26,28 @@ LOSS_SLACK, NORM_SLACK = 0.05, 1.5
 
 @dataclass(frozen=True)
 class Edit:
-    """What changes: config overrides in Hydra's spelling and environment variables of the trial's process."""
+    """What changes: config overrides in Hydra's spelling, environment variables of the trial's process, and code.
+
+    Of code there is at most one: `ref` (a branch, tag or commit: what it adds to its merge base with HEAD), `patch` (a
+    file of the project that `git apply` reads) or `worktree` ('dirty': the working tree against HEAD).
+    """
 
     overrides: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    ref: str = ""
+    patch: str = ""
+    worktree: str = ""
+
+    @property
+    def code(self) -> str:
+        """'ref=my-branch', 'patch=fix.diff' or 'worktree=dirty'; empty where no code changes."""
+        return next((f"{kind}={getattr(self, kind)}" for kind in CODE_EDITS if getattr(self, kind)), "")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Everything that it changes, as it was written."""
+        variables = (f"{name}={value}" for name, value in self.environment.items())
+        return (*self.overrides, *variables, *((self.code,) if self.code else ()))
 
 
 @dataclass(frozen=True)
@@ -61,6 +83,7 @@ class ParityClaim:
     rounding: with quantization off, relative gradient distance to the reference at most `bound`; as configured,
         distance at most `factor` times control's own distance to the reference.
     precision: as configured, distance at most `factor` times control's own.
+    loss: no reference; each probed step's loss within `bound` of control's, relative (a config's default: `LOSS_BOUND`).
 
     The limits of single parameters, losses and gradient norms follow from these two numbers (`verdicts/parity.py` says
     why they are what they are).
@@ -115,20 +138,37 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Files that an arm runs in place of the project's own: those of `commit` with `patches` applied in order, each the
+    SHA-256 of a patch file kept beside the ledger (`raw/SHA256.patch`)."""
+
+    commit: str
+    patches: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """'0123456789ab', '0123456789ab + fedcba987654'."""
+        return " + ".join(one[:12] for one in (self.commit, *self.patches))
+
+
+@dataclass(frozen=True)
 class Arm:
-    """One fully resolved configuration: `target(**config)` builds the workload in the trial's process."""
+    """One fully resolved configuration: `target(**config)` builds the workload in the trial's process. Without `code`
+    it runs the project's files as they are."""
 
     role: str
     name: str
     target: str
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
+    code: Code | None = None
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what decides what runs: target, config and environment, not role or name."""
-        what = json.dumps([self.target, self.config, self.environment], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(what.encode()).hexdigest()
+        """SHA-256 of what decides what runs: target, config, environment and code, not role or name."""
+        parts: list[Any] = [self.target, self.config, self.environment]
+        if self.code is not None:
+            parts.append([self.code.commit, *self.code.patches])
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -136,7 +176,8 @@ class Protocol:
     """How rounds are run and when to stop. Shares are fractions; `alpha` and `beta` are one-sided.
 
     A speedup above `suspect_ratio` is confirmed twice. `arms` is 4 to time root and solo beside control and treatment
-    where the stack is not empty, 2 for control and treatment alone. `lead_steps` or one more, drawn for
+    where the stack is not empty, 2 for control and treatment alone. `contention_limit` is None where steps wait by
+    design. `lead_steps` or one more, drawn for
     each pair, are stepped before each block: they find the caches as the other arm left them.
     """
 
@@ -159,7 +200,7 @@ class Protocol:
     confirm_rounds: int
     confirm_alpha: float
     invalid_share_limit: float
-    contention_limit: float
+    contention_limit: float | None
     gate_alpha: float
     memory_min_effect: float
     memory_min_bytes: int

@@ -173,14 +173,13 @@ def _finding(row: Mapping[str, Any]) -> str:
 
 def _plan(plan: Plan) -> list[str]:
     claim, protocol, source = plan.hypothesis, plan.protocol, plan.source
-    edit = [*claim.edit.overrides, *(f"{name}={value}" for name, value in claim.edit.environment.items())]
     commit = f"commit {str(source['commit'])[:12]}" if source.get("commit") else ""
     commit += ", dirty" if commit and source.get("dirty") else ""
     looks = "/".join(map(str, protocol.looks))
     floor = f"floor {plan.floor_id}" if plan.floor_id else "floor not measured"
     return [
         f"mechanism   {_flat(claim.mechanism)}; acts on {_flat(claim.acts_on)}",
-        f"edit        {', '.join(edit) or 'none'}",
+        f"edit        {', '.join(claim.edit.words) or 'none'}",
         *(f"part        {part.name}: {', '.join(part.edit.overrides)}" for part in claim.parts),
         f"predicted   {units.ratio(claim.predicted_ratio)}"
         + (f", ceiling {units.ratio(claim.ceiling_ratio)}" if claim.ceiling_ratio else "")
@@ -198,7 +197,9 @@ def _arms(plan: Plan) -> list[str]:
     """Each arm, and where its configuration differs from control's."""
     lines = []
     for arm in plan.arms:
-        lines.append(f"{arm.role:<10} {arm.name}, {arm.target}, {arm.hash[:12]}")
+        lines.append(
+            f"{arm.role:<10} {arm.name}, {arm.target}, {arm.hash[:12]}" + (f", code {arm.code}" if arm.code else "")
+        )
         if arm.role != plan.base:
             lines += [f"  {line}" for line in _differences(plan.control, arm)]
     return lines

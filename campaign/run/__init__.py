@@ -33,6 +33,7 @@ from campaign.report.progress import Progress
 from campaign.report.verdict_text import decision_json, decision_text
 from campaign.run.declare import declare
 from campaign.run.measure import arms_left, measure_round, probe_arms
+from campaign.run.trees import places
 
 MOST_STALE = 3  # measurements of one run that may come too late, each a whole one
 Made = Callable[[str], None]  # is told the id of a decision
@@ -92,13 +93,14 @@ def _say(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> No
 def _gather(job: Job, ledger: Ledger, evidence: Evidence, progress: Progress) -> tuple[Evidence, Verdict]:
     """Probe once, then measure until the declared rule says stop."""
     plan = evidence.plan
-    if evidence.probe is None:
-        evidence = replace(evidence, probe=probe_arms(job, ledger, plan, progress))
-    while isinstance(answer := verdicts.judge(evidence), Need):
-        arms = arms_left(plan, evidence.rounds)
-        measured = measure_round(job, ledger, plan, evidence.rounds, answer, arms, progress)
-        evidence = replace(evidence, rounds=(*evidence.rounds, measured))
-        progress.round_done(measured, evidence)
+    with places(job.root, ledger, plan.arms) as where:
+        if evidence.probe is None:
+            evidence = replace(evidence, probe=probe_arms(job, ledger, plan, progress, where))
+        while isinstance(answer := verdicts.judge(evidence), Need):
+            arms = arms_left(plan, evidence.rounds)
+            measured = measure_round(job, ledger, plan, evidence.rounds, answer, arms, progress, where)
+            evidence = replace(evidence, rounds=(*evidence.rounds, measured))
+            progress.round_done(measured, evidence)
     return evidence, answer
 
 

@@ -17,6 +17,7 @@ from campaign.report.progress import Progress
 from campaign.run import mirror
 from campaign.run.declare import stamp_of
 from campaign.run.measure import measure_round
+from campaign.run.trees import places
 
 # What may differ between a study asked for again and the interrupted one that it goes on with.
 FREE = ("id", "source", "machine_line", "command", "registered_at", "threshold", "floor_id", "memory_floor_bytes")
@@ -49,12 +50,13 @@ def conduct(job: Job, ledger: Ledger, study: Study, progress: Progress) -> Found
         progress.notice(f"going on with {study.id}, interrupted after {len(evidence.rounds)} rounds")
     ledger.stamp = stamp_of(study)
     progress.study(study, study.source.get("warnings", ()))
-    while isinstance(answer := interactions.find(evidence), Need):
-        roles = interactions.active_roles(evidence, answer.stage)
-        arms = [arm for arm in study.arms if arm.role in roles]
-        measured = measure_round(job, ledger, study, evidence.rounds, answer, arms, progress)
-        evidence = replace(evidence, rounds=(*evidence.rounds, measured))
-        progress.study_round_done(measured, evidence)
+    with places(job.root, ledger, study.arms) as where:
+        while isinstance(answer := interactions.find(evidence), Need):
+            roles = interactions.active_roles(evidence, answer.stage)
+            arms = [arm for arm in study.arms if arm.role in roles]
+            measured = measure_round(job, ledger, study, evidence.rounds, answer, arms, progress, where)
+            evidence = replace(evidence, rounds=(*evidence.rounds, measured))
+            progress.study_round_done(measured, evidence)
     found = _write(ledger, evidence, answer)
     mirror(job, ledger, [found.id], progress)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from campaign import effects, machine, provenance, verdicts
@@ -15,6 +15,7 @@ from campaign.ledger import Ledger, Stamp, history, now
 from campaign.records import ACCEPT, RULES, Arm, Evidence, Floor, Hypothesis, Plan, Study, Verdict, to_json
 from campaign.report.progress import Progress
 from campaign.run.roots import check_roots
+from campaign.run.trees import Composition, pinned, uncoded
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Arms:
     root: Arm | None = None
     solo: Arm | None = None
     two_arms: str = ""
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)  # where edits of code came from, by hypothesis
+    warnings: tuple[str, ...] = ()
 
     @property
     def hashes(self) -> tuple[str, ...]:
@@ -49,9 +52,9 @@ def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
         if evidence is not None:
             progress.notice(f"going on with {evidence.plan.id}, interrupted after {len(evidence.rounds)} rounds")
         else:
-            evidence = _registered(job, ledger, arms, standing, fingerprint, warnings)
+            evidence = _registered(job, ledger, arms, standing, fingerprint, [*warnings, *arms.warnings])
     ledger.stamp = stamp_of(evidence.plan)
-    progress.start(evidence.plan, warnings)
+    progress.start(evidence.plan, evidence.plan.source.get("warnings", warnings))
     return evidence
 
 
@@ -74,6 +77,7 @@ def _registered(
     attempt = 1 + history.attempts(ledger, job.hypothesis.name, arms.treatment.hash)
     parts = provenance.code_parts(job.root, [arms.control.target, arms.treatment.target])
     source = {**source_of(job, ledger, warnings), "code_parts": parts}
+    source |= {"edits": arms.about} if arms.about else {}
     plan = Plan(
         id=new_id(job.hypothesis.name),
         campaign=job.campaign,
@@ -145,7 +149,7 @@ def _interrupted(job: Job, ledger: Ledger, arms: Arms, fingerprint: dict[str, An
 
 def code_of(job: Job, *arms: Arm) -> str:
     """The hash of the code that trials of these arms run, as it is now."""
-    return provenance.code_hash(job.root, [arm.target for arm in arms])
+    return provenance.code_hash(job.root, [arm.target for arm in arms], pinned=pinned(arms))
 
 
 def compose_arms(job: Job, ledger: Ledger) -> Arms:
@@ -176,13 +180,17 @@ def compose_arms(job: Job, ledger: Ledger) -> Arms:
         )
     edits = [(one.name, one.edit) for one in accepted]
     own = (hypothesis.name, hypothesis.edit)
-    control = job.arm("control", "+".join(("root", *names)), edits)
-    treatment = job.arm("treatment", "+".join(("root", *names, hypothesis.name)), [*edits, own])
+    made = Composition(job, ledger, [*edits, own])
+    control = made.arm("control", "+".join(("root", *names)), edits)
+    treatment = made.arm("treatment", "+".join(("root", *names, hypothesis.name)), [*edits, own])
     two_arms = _two_arms(job, names)
-    if two_arms:
-        return Arms(names, control, treatment, two_arms=two_arms)
-    root = job.arm("root", "root", [])
-    return Arms(names, control, treatment, root, job.arm("solo", f"root+{hypothesis.name}", [own]))
+    root = solo = None
+    if not two_arms:
+        try:
+            root, solo = made.arm("root", "root", []), made.arm("solo", f"root+{hypothesis.name}", [own])
+        except BadInput as error:  # what was written on the stack need not apply without it
+            root, two_arms = None, error.message
+    return Arms(names, control, treatment, root, solo, two_arms, made.about, tuple(made.warnings))
 
 
 def _two_arms(job: Job, stack: tuple[str, ...]) -> str:
@@ -240,12 +248,12 @@ def accepted_here(job: Job, ledger: Ledger) -> list[Hypothesis]:
 
 def floor_for(job: Job, ledger: Ledger, control: Arm, fingerprint: dict[str, Any]) -> tuple[str, Floor] | None:
     """What A/A rounds of this control, or of the root it stands on, in blocks of the same length found here."""
-    hashes = {control.hash, job.arm("root", "root", []).hash}
+    hashes = {uncoded(control), job.arm("root", "root", []).hash}
 
     def matches(plan: Plan) -> bool:
         ours, theirs = job.protocol, plan.protocol
         blocks = (ours.pairs, ours.block_steps, ours.block_minimum_seconds)
-        return plan.control.hash in hashes and blocks == (
+        return uncoded(plan.control) in hashes and blocks == (
             theirs.pairs,
             theirs.block_steps,
             theirs.block_minimum_seconds,

@@ -15,6 +15,7 @@ from campaign.records.study import FACTORIAL
 from campaign.run.context import hypothesis_job
 from campaign.run.declare import accepted_here, check_place
 from campaign.run.studies import HEAD, ROOT, asked, declared, edits_of, patient
+from campaign.run.trees import Composition
 
 RECENT = 20  # rounds of the ledger that an estimate of time goes by
 
@@ -63,10 +64,11 @@ def design(
     members, generators = interactions.design(chosen)
     _check(subjects, rest)
     standing = "+".join((ROOT, *(one.name for one in rest)))
+    composed = Composition(job, ledger, edits_of([*rest, *subjects]))
     arms = []
     for role, held in members.items():
         inside = [one for one in subjects if one.name in held]
-        arms.append(job.arm(role, "+".join((standing, *held)), edits_of([*rest, *inside])))
+        arms.append(composed.arm(role, "+".join((standing, *held)), edits_of([*rest, *inside])))
     unprobed = [name for name in chosen if known[name] != accepted.get(name)]
     return Design(
         subjects=tuple(chosen),

@@ -6,7 +6,7 @@ import random
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +19,12 @@ from campaign.errors import BadInput
 from campaign.executor import run_round
 from campaign.executor.rounds import RoundRequest
 from campaign.ledger import Ledger, now
+from campaign.provenance import Checkout
 from campaign.records import RULES, Floor, Plan, Round, Surroundings
 from campaign.report.progress import Progress
 from campaign.run.context import key_of
 from campaign.run.declare import check_place, code_of, compose_arms, new_id
+from campaign.run.trees import places
 from campaign.stability import Fault, most_frequent, round_faults
 
 SHORT_ROUNDS = 3
@@ -62,14 +64,15 @@ def short_floor(study: Job, ledger: Ledger, fingerprint: dict[str, Any], say: Sa
     rounds: list[Round] = []
     faults: list[tuple[Fault, ...]] = []
     raw: list[str] = []
-    while faults.count(()) < SHORT_ROUNDS and len(rounds) - faults.count(()) <= MOST_REPLACED:
-        measured = _round(job, ledger, plan, len(rounds), raw)
-        rounds.append(measured)
-        faults.append(round_faults(measured, plan))
-        came = f"not counted ({faults[-1][0].code})" if faults[-1] else "counted"
-        say(f"A/A round {len(rounds)}: {came}, took {units.seconds(measured.wall_seconds)}")
-        if any(trial.status != "ok" for trial in measured.trials):
-            break
+    with places(job.root, ledger, plan.arms) as where:
+        while faults.count(()) < SHORT_ROUNDS and len(rounds) - faults.count(()) <= MOST_REPLACED:
+            measured = _round(job, ledger, plan, len(rounds), raw, where)
+            rounds.append(measured)
+            faults.append(round_faults(measured, plan))
+            came = f"not counted ({faults[-1][0].code})" if faults[-1] else "counted"
+            say(f"A/A round {len(rounds)}: {came}, took {units.seconds(measured.wall_seconds)}")
+            if any(trial.status != "ok" for trial in measured.trials):
+                break
     counted = [one for one, found in zip(rounds, faults, strict=True) if not found]
     enough = len(counted) == SHORT_ROUNDS
     return Measured(
@@ -141,7 +144,7 @@ def _undeclared(job: Job, ledger: Ledger, fingerprint: dict[str, Any]) -> Plan:
     )
 
 
-def _round(job: Job, ledger: Ledger, plan: Plan, index: int, raw: list[str]) -> Round:
+def _round(job: Job, ledger: Ledger, plan: Plan, index: int, raw: list[str], where: Mapping[str, Checkout]) -> Round:
     """One round; its block times are kept beside the ledger under the name that is added to `raw`, and the log of a
     trial that failed as well."""
     rng = random.Random(design.round_seed(plan.protocol.seed, "screen", index))
@@ -169,6 +172,7 @@ def _round(job: Job, ledger: Ledger, plan: Plan, index: int, raw: list[str]) -> 
             watch=watch,
             after_block=lambda done, of: None,
             leads=leads,
+            places=where,
         )
         measured = run_round(plan, request)
         if measured.blocks:

@@ -6,7 +6,7 @@ import random
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,16 +17,21 @@ from campaign.executor import run_probe, run_round
 from campaign.executor.rounds import RoundRequest
 from campaign.launch import IN_TURN
 from campaign.ledger import Ledger
+from campaign.provenance import Checkout
 from campaign.records import Arm, Need, Plan, Probe, Round, Study, Surroundings, to_json
 from campaign.report.progress import Progress
 from campaign.run.declare import code_of
 
+NOWHERE: Mapping[str, Checkout] = {}  # where no arm has code of its own
 
-def probe_arms(job: Job, ledger: Ledger, plan: Plan, progress: Progress) -> Probe:
-    """The parity and engagement probe, untimed."""
+
+def probe_arms(
+    job: Job, ledger: Ledger, plan: Plan, progress: Progress, where: Mapping[str, Checkout] = NOWHERE
+) -> Probe:
+    """The parity and engagement probe, untimed. Arms with code of their own run `where` their role says."""
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="campaign-probe-") as name:
-        probes, gradients = run_probe(plan, job.root, Path(name), progress.probing)
+        probes, gradients = run_probe(plan, job.root, Path(name), progress.probing, where)
         ok = all(probe.status == "ok" for probe in probes.values())
         measured = parity.measure(probes, gradients, plan.hypothesis.parity) if ok else None
         arms = tuple(replace(probe, log=_keep_log(ledger, probe.log)) for probe in probes.values())
@@ -57,8 +62,10 @@ def measure_round(
     need: Need,
     arms: Sequence[Arm],
     progress: Progress,
+    where: Mapping[str, Checkout] = NOWHERE,
 ) -> Round:
-    """One more round of the stage that `need` names, of `arms`, after the `rounds` there are. Where the arms do not
+    """One more round of the stage that `need` names, of `arms`, after the `rounds` there are; arms with code of their
+    own run `where` their role says. Where the arms do not
     fit side by side it is measured again with whole processes in turn, and so is every later one."""
     index = sum(one.stage == need.stage for one in rounds)
     rng = random.Random(design.round_seed(plan.protocol.seed, need.stage, index))
@@ -91,6 +98,7 @@ def measure_round(
                 after_block=lambda done, of: progress.block(done, of, order[done] if together and done < of else ""),
                 together=together,
                 leads=leads,
+                places=where,
             )
             measured = run_round(plan, request)
             trials = tuple(replace(trial, log=_keep_log(ledger, trial.log)) for trial in measured.trials)

@@ -26,6 +26,7 @@ from campaign.report.comparison_text import comparison_page
 from campaign.report.diagnosis_json import comparison_json
 from campaign.run.declare import check_place, compose_arms
 from campaign.run.recorded import Say, append, mirror, pages, stamp_here
+from campaign.run.trees import places
 from campaign.traces import Timeline, open_profile
 
 STEPS = 5
@@ -53,9 +54,10 @@ def profile(job: Job, ledger: Ledger, steps: int, say: Say) -> Compared:
     check_place(job, ledger)
     arms = compose_arms(job, ledger)
     variables = {**arms.control.environment, **arms.treatment.environment}
-    with tempfile.TemporaryDirectory(prefix="campaign-profile-") as name:
+    both = (arms.control, arms.treatment)
+    with tempfile.TemporaryDirectory(prefix="campaign-profile-") as name, places(job.root, ledger, both) as where:
         folder, made = Path(name), {}
-        for arm in (arms.control, arms.treatment):
+        for arm in both:
             say(f"profiling {arm.name}: {steps} steps")
             try:
                 made[arm.role] = run_profile(
@@ -66,6 +68,7 @@ def profile(job: Job, ledger: Ledger, steps: int, say: Say) -> Compared:
                     job.protocol,
                     steps,
                     warmup=job.protocol.warmup_minimum_steps,
+                    place=where.get(arm.role),
                 )
             except TrialFailed as failure:
                 raise _with_log(ledger, failure) from failure

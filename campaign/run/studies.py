@@ -22,6 +22,7 @@ from campaign.report.progress import Progress
 from campaign.run.conduct import conduct
 from campaign.run.context import PLACE, key_of, plain
 from campaign.run.declare import accepted_here, check_place, code_of, floor_for, new_id, source_of
+from campaign.run.trees import Composition
 
 HEAD, ROOT = "head", "root"
 LONGEST_ROLE = 150  # beside the study's id, the stage and the place, in an entry's id of at most 200 characters
@@ -95,15 +96,16 @@ def leave_one_out(job: Job, ledger: Ledger, rounds: int | None = None, command: 
     subjects = [one.name for one in accepted if one.name not in required]
     if not subjects:
         return None
-    arms = [job.arm(HEAD, _name(accepted), edits_of(accepted))]
+    made = Composition(job, ledger, edits_of(accepted))
+    arms = [made.arm(HEAD, _name(accepted), edits_of(accepted))]
     members: dict[str, tuple[str, ...]] = {HEAD: tuple(subjects)}
     for left_out in subjects if len(accepted) > 1 else ():  # of one edit, root is what is left
         rest = [one for one in accepted if one.name != left_out]
         role = f"without_{left_out}"
-        arms.append(job.arm(role, _name(rest), edits_of(rest)))
+        arms.append(made.arm(role, _name(rest), edits_of(rest)))
         members[role] = tuple(name for name in subjects if name != left_out)
     if len(subjects) == len(accepted):  # else the gains of the subjects are not all there is between root and head
-        arms.append(job.arm(ROOT, ROOT, []))
+        arms.append(made.arm(ROOT, ROOT, []))
         members[ROOT] = ()
     return declared(
         job,
@@ -125,11 +127,12 @@ def headline(job: Job, ledger: Ledger, rounds: int | None = None, command: str =
     names = tuple(one.name for one in accepted)
     if not names:
         return None
+    made = Composition(job, ledger, edits_of(accepted))
     return declared(
         job,
         ledger,
         HEADLINE,
-        [job.arm(ROOT, ROOT, []), job.arm(HEAD, _name(accepted), edits_of(accepted))],
+        [made.arm(ROOT, ROOT, []), made.arm(HEAD, _name(accepted), edits_of(accepted))],
         {ROOT: (), HEAD: names},
         base=ROOT,
         subjects=names,
@@ -151,15 +154,16 @@ def parts(job: Job, ledger: Ledger, decision: Decision, rounds: int | None = Non
         raise BadInput(f"{decision.hypothesis} {said}: there is nothing to take apart", remedy="campaign stack")
     names = [one.name for one in whole.parts]
     others = [one for one in accepted if one is not whole]
-    arms = [job.arm(HEAD, _name(accepted), edits_of(accepted))]
+    made = Composition(job, ledger, edits_of(accepted))
+    arms = [made.arm(HEAD, _name(accepted), edits_of(accepted))]
     members = {HEAD: tuple(names), ROOT: ()}
     for left_out in names:
         rest = [one for one in whole.parts if one.name != left_out]
         role = f"without_{left_out}"
         edits = [*edits_of(others), *((f"{whole.name}.{one.name}", one.edit) for one in rest)]
-        arms.append(job.arm(role, f"{_name(accepted)} without {left_out}", edits))
+        arms.append(made.arm(role, f"{_name(accepted)} without {left_out}", edits))
         members[role] = tuple(one.name for one in rest)
-    arms.append(job.arm(ROOT, _name(others), edits_of(others)))
+    arms.append(made.arm(ROOT, _name(others), edits_of(others)))
     return declared(
         job,
         ledger,

@@ -175,6 +175,7 @@ def decision_params(decision: Decision, plan: Plan) -> dict[str, str]:
     found: dict[str, Any] = {
         "workload": plan.workload,
         "edit/overrides": " ".join(plan.hypothesis.edit.overrides),
+        "edit/code": plan.hypothesis.edit.code,
         "edit/acts_on": plan.hypothesis.acts_on,
         "plan/threshold": f"{plan.threshold:.4g}",
         "plan/alpha": f"{plan.alpha:.4g}",
@@ -200,6 +201,7 @@ def config_changes(plan: Plan) -> dict[str, tuple[Any, Any]]:
     for arm in (plan.control, plan.treatment):
         settings = {"target": arm.target, **dict(_leaves(arm.config))}
         settings |= {f"env.{key}": value for key, value in arm.environment.items()}
+        settings |= {"code": str(arm.code)} if arm.code else {}
         sides.append(settings)
     control, treatment = sides
     return {

@@ -13,8 +13,7 @@ def rule(case: Case) -> Verdict | None:
     plan = case.plan
     if plan.hypothesis.null or plan.treatment.hash != plan.control.hash:
         return None
-    edit = plan.hypothesis.edit
-    what = ", ".join((*edit.overrides, *(f"{key}={value}" for key, value in edit.environment.items()))) or "nothing"
+    what = ", ".join(plan.hypothesis.edit.words) or "nothing"
     held = f"; the stack holds {', '.join(plan.stack)}" if plan.stack else ""
     return case.verdict(
         INVALID,
