@@ -32,14 +32,14 @@ def steps(batches: Iterable[T], *, tokens: int | Callable[[T], int] = 1) -> Iter
     batches are begun again when they end, as often as the protocol wants steps; fetching a batch belongs to its step.
     Raises RuntimeError inside a trial where they can't be begun again.
     """
-    gate = _entered()
+    gate = entered()
     return batches if gate is None else _gated(gate, batches, tokens)
 
 
 def step(*, tokens: int = 1) -> AbstractContextManager[None]:
     """A context around one training step of `tokens` tokens. Steps reach from one entrance to the next: what the loop
     does between them (fetching a batch, logging) is a part of training too."""
-    gate = _entered()
+    gate = entered()
     if gate is not None:
         gate.arrive(tokens)
     return _NOTHING
@@ -53,7 +53,7 @@ def record(*, loss: Any = None, gradient_norm: Any = None, model: Any = None) ->
         _gate.record(loss, gradient_norm, model)
 
 
-def _entered() -> Gate | None:
+def entered() -> Gate | None:
     """The gate of this trial, made at the first step; None outside one."""
     global _gate
     if _gate is None and (address := os.environ.pop(GATE_VARIABLE, "")):  # popped: children are no ranks of their own
