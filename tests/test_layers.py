@@ -80,6 +80,7 @@ OUTSIDE = {
 # The one edge that another may lean on: the executor's worker is made of the modules that touch torch, and the
 # executor shares timing's pure rules; static asks a worker through it; tracking reads the ledger that it mirrors.
 BETWEEN_EDGES = {
+    "config": {"launch"},
     "executor": {"timing"},
     "static": {"executor"},
     "worker": {"likeness", "timing", "memory", "probe"},

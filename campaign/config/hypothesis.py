@@ -17,6 +17,7 @@ from campaign.diagnosis.ideas import DISPATCH, KERNEL, UNSEEN
 from campaign.errors import BadInput, DoesNotFit, UnknownName
 from campaign.records import Edit, Hypothesis, Part
 from campaign.records.plan import PARITY_KINDS
+from campaign.secrecy import secret_variable
 
 NEEDS = ("compiler", "cuda", "triton", "fp8", "fp4", "torch_compile")
 BY_WORKLOAD = ("predicted_ratio", "ceiling_ratio", "memory_growth_limit")
@@ -154,6 +155,11 @@ def _check_variables(edit: Edit, key: str) -> None:
                 "not starting with a digit)",
                 remedy=f"++{key}.environment.NAME=VALUE",
             )
+        if secret_variable(variable):
+            raise BadInput(
+                f"{key}.environment: {variable!r} looks like a secret, and the ledger would keep it",
+                remedy="set it in the shell's environment, which both arms inherit and nothing records",
+            )
 
 
 def _check_acts_on(found: Hypothesis, composer: Composer) -> None:
@@ -227,6 +233,6 @@ def _check(found: Hypothesis, composer: Composer) -> None:
     if not found.null and empty:
         raise BadInput(
             f"hypothesis {found.name} has no edit: nothing would differ between control and treatment",
-            remedy="hypothesis.edit.overrides: [workload.KEY=VALUE], or null: true for an A/A null; of code, edit.ref=BRANCH",
+            remedy="hypothesis.edit.overrides: [workload.KEY=VALUE] or edit.ref=BRANCH, or null: true for an A/A null",
         )
     settings(found.edit, where=f"hypothesis {found.name}")

@@ -34,6 +34,11 @@ def check_overrides(written: Sequence[str], composer: Composer, *, sweep: bool) 
                 f"{text!r}: '@' places a group elsewhere, and every group here has one place",
                 remedy=text.replace(f"@{override.package}", ""),
             )
+        if key.rsplit(".", 1)[-1] == "_target_":
+            raise BadInput(
+                f"{text!r}: what code a workload is comes from a file of conf/workload, never from a command line",
+                remedy="make a file of it, conf/workload/NAME.yaml, and choose it: workload=NAME",
+            )
         if key in GROUPS:
             _check_choice(text, override, composer, sweep=sweep)
             continue

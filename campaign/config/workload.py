@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from campaign.config.explain import leaves, unknown_key
+from campaign.config.launched import check_launched
 from campaign.config.protocol import DEVICES
 from campaign.config.schema import one_of
 from campaign.errors import BadInput
@@ -29,6 +30,7 @@ def check_workload(node: Any, choice: str | None, options: Iterable[str]) -> dic
     if "device" not in node:
         raise BadInput("workload.device is missing", remedy="device: cpu, or device: cuda")
     one_of(node["device"], "workload.device", DEVICES)
+    check_launched(node)
     return node
 
 

@@ -250,6 +250,7 @@ def _device_used(pids: list[str]) -> int:
         said = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError) as error:
         reason = f"device memory of a watched command comes from nvidia-smi, and that failed: {error}"
-        raise Failed("unavailable", reason, "workload._target_=campaign.launch.Script measures it itself") from error
+        remedy = "a workload of campaign.launch.Script measures it itself (docs/own.md)"
+        raise Failed("unavailable", reason, remedy) from error
     rows = [line.split(",") for line in said.splitlines() if line.count(",") == 1]
     return sum(int(used) << 20 for pid, used in rows if pid.strip() in pids and used.strip().isdigit())
