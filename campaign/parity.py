@@ -14,10 +14,15 @@ rounding errors have heavier tails).
 
 Losses and gradient norms are compared step by step with the reference's, which trains on the same data from the same
 start, as |a - r| / |r|.
+
+A workload without a reference is compared with control: its losses and norms step by step, |t - c| / |c|, and its
+step-1 gradients as ||g_t - g_c|| / ||g_c||. What a workload does not tell is named, in `untold` where neither arm tells
+it and in `unlike` where one does.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +33,7 @@ from campaign.records import ArmParity, ArmProbe, ParameterError, ParityClaim, P
 
 SMALLEST_SIZE = 1e-300
 FEW_ELEMENTS = 6.0
+NOTHING = ("", hashlib.sha256().hexdigest())  # digests of the gradients of a workload that tells none
 
 Gradients = Mapping[str, numpy.ndarray]
 
@@ -38,19 +44,19 @@ def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path], claim
     parameters have no distances, and `message` says which parameters differ."""
     control, treatment = probes["control"], probes["treatment"]
     loaded = {role: _load(path) for role, path in gradients.items()}
-    reference = loaded.get("reference")
-    odd = {name for left in loaded.values() for right in loaded.values() for name in left.keys() ^ right.keys()}
-    if odd:
-        reference = None
+    told = {role: found for role, found in loaded.items() if found}
+    odd = {name for left in told.values() for right in told.values() for name in _odd(left, right)}
+    reference = None if odd or not {"control", "treatment"} <= told.keys() else told.get("reference")
+    untold, unlike = _untold(control, treatment, told)
 
     def distance(role: str) -> float | None:
-        return relative_distance(loaded[role], reference) if reference is not None and role in loaded else None
+        return relative_distance(told[role], reference) if reference is not None and role in told else None
 
     def against(role: str) -> ArmParity | None:
-        if reference is None or not {role, "control"} <= loaded.keys() or not {role, "reference"} <= probes.keys():
+        if reference is None or role not in told or not {role, "reference"} <= probes.keys():
             return None
         found, base = probes[role], probes["reference"]
-        errors = parameter_errors(loaded[role], loaded["control"], reference)
+        errors = parameter_errors(told[role], told["control"], reference)
 
         def beyond(one: ParameterError) -> float:
             limit = claim.exact_limit if role == "exact" else claim.parameter_limit(one.control_error + one.noise)
@@ -60,14 +66,16 @@ def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path], claim
             losses=_relative(found.losses, base.losses),
             gradient_norms=_relative(found.gradient_norms, base.gradient_norms),
             worst=max(errors, key=beyond, default=None),
-            silent=tuple(name for name in sorted(reference) if reference[name].any() and not loaded[role][name].any()),
+            silent=tuple(name for name in sorted(reference) if reference[name].any() and not told[role][name].any()),
         )
 
+    comparable = not odd and {"control", "treatment"} <= told.keys()
     return ParityMeasure(
         bitwise=control.gradients_sha256 == treatment.gradients_sha256
         and control.later_gradients_sha256 == treatment.later_gradients_sha256
         and control.losses == treatment.losses
-        and control.gradient_norms == treatment.gradient_norms,
+        and control.gradient_norms == treatment.gradient_norms
+        and not {"loss", "gradients"} <= set(untold),
         loss_difference=_largest_difference(control.losses, treatment.losses),
         control_distance=distance("control"),
         treatment_distance=distance("treatment"),
@@ -76,7 +84,42 @@ def measure(probes: Mapping[str, ArmProbe], gradients: Mapping[str, Path], claim
         control=against("control"),
         treatment=against("treatment"),
         exact=against("exact"),
+        loss_apart=_relative(treatment.losses, control.losses),
+        norm_apart=_relative(treatment.gradient_norms, control.gradient_norms),
+        gradient_distance=relative_distance(told["treatment"], told["control"]) if comparable else None,
+        untold=untold,
+        unlike=unlike,
     )
+
+
+def _odd(left: Gradients, right: Gradients) -> set[str]:
+    """Parameters that only one of the two has, or that differ in size."""
+    return {
+        *(left.keys() ^ right.keys()),
+        *(name for name in left.keys() & right if left[name].size != right[name].size),
+    }
+
+
+def _untold(
+    control: ArmProbe, treatment: ArmProbe, gradients: Mapping[str, Gradients]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what neither arm tells, sentences about what the arms do not tell alike)."""
+    untold, unlike = [], []
+    arms = (control, treatment)
+    for what, counts in (
+        ("loss", [len(arm.losses) for arm in arms]),
+        ("gradient norm", [len(arm.gradient_norms) for arm in arms]),
+    ):
+        if not any(counts):
+            untold.append(what)
+        elif counts[0] != counts[1]:
+            unlike.append(f"treatment tells the {what} of {counts[1]} probed steps, control of {counts[0]}")
+    tells = [bool(gradients.get(arm.arm)) or arm.gradients_sha256 not in NOTHING for arm in arms]
+    if not any(tells):
+        untold.append("gradients")
+    elif not all(tells):
+        unlike.append(f"{arms[tells.index(True)].arm} tells its gradients, {arms[tells.index(False)].arm} does not")
+    return tuple(untold), tuple(unlike)
 
 
 def relative_distance(left: Gradients, right: Gradients) -> float:
@@ -117,8 +160,13 @@ def _load(path: Path) -> dict[str, numpy.ndarray]:
 
 
 def _relative(found: tuple[float, ...], reference: tuple[float, ...]) -> tuple[float, ...]:
+    """Shape [steps]; empty where the two did not tell equally many steps."""
+    if len(found) != len(reference):
+        return ()
     return tuple(abs(a - b) / max(abs(b), SMALLEST_SIZE) for a, b in zip(found, reference, strict=True))
 
 
-def _largest_difference(left: tuple[float, ...], right: tuple[float, ...]) -> float:
+def _largest_difference(left: tuple[float, ...], right: tuple[float, ...]) -> float | None:
+    if not left or len(left) != len(right):
+        return None
     return max(abs(a - b) for a, b in zip(left, right, strict=True))

@@ -18,6 +18,7 @@ from scipy.stats import kendalltau, theilslopes, ttest_ind
 
 from campaign.effects import pair_logs, readable, seconds_per_token
 from campaign.records import Plan, Round, Study, Trial
+from campaign.traits import ranks, threads
 
 PAIRS_FOR_TESTS = 8  # fewer say nothing about order or trend
 ROUNDING = 1e-12  # a scatter of logs below it is arithmetic, not measurement
@@ -73,12 +74,6 @@ def most_frequent(faults: Sequence[tuple[Fault, ...]]) -> Fault | None:
     first = {fault.code: fault for found in reversed(faults) for fault in reversed(found)}
     counts = Counter(code for found in faults for code in dict.fromkeys(fault.code for fault in found))
     return first[counts.most_common(1)[0][0]] if counts else None
-
-
-def threads(trial: Trial) -> int:
-    """The threads that the workload says it uses; 1 where it does not say."""
-    value = trial.facts.get("threads", 1)
-    return value if isinstance(value, int) else 1
 
 
 def wall_per_cpu(one: Round, arm: str) -> float | None:
@@ -191,10 +186,13 @@ def _surroundings(one: Round, plan: Plan | Study) -> list[Fault]:
 
 
 def _contention(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
-    """Control's wall / CPU time (measurement 2.3). With several threads the ratio says nothing about neighbours."""
-    if plan.device != "cpu" or threads(one.trial(base)) != 1:
+    """Control's wall / CPU time (measurement 2.3). With several threads or ranks the ratio says nothing about
+    neighbours, and a step that waits by design (for its data, a disk, another process) has no limit: the protocol says
+    so beforehand with None, and only a warning tells the ratio."""
+    trial, limit = one.trial(base), plan.protocol.contention_limit
+    if plan.device != "cpu" or threads(trial) != 1 or ranks(trial.facts) != 1 or limit is None:
         return []
-    shared, limit = wall_per_cpu(one, base), plan.protocol.contention_limit
+    shared = wall_per_cpu(one, base)
     if shared is None or shared <= limit:
         return []
     return [
@@ -202,7 +200,7 @@ def _contention(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
             "contention",
             f"{base} took {shared:.2f} s of wall time for each second of CPU time; the limit is {limit:.2f}",
             f"stop what else runs on these cores and run again: {plan.command}"
-            " (a workload that waits inside its step needs a higher protocol.contention_limit)",
+            " (a step that waits by design, for its data or a disk, is not contention: protocol.contention_limit=null)",
         )
     ]
 
@@ -232,14 +230,17 @@ def _settled(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
 
 def _order_effect(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     """Control's time by whether it ran in the first or the second half of its turn: Welch's p below `gate_alpha` and
-    a difference of mean logs above d. The middle of an odd number of arms is left out."""
+    a difference of mean logs above d. The middle of an odd number of arms is left out. Where whole processes alternated
+    no block ran after the other arm's, and there is nothing to look at."""
+    if not one.together:
+        return []
     turns: dict[int, list[tuple[int, str]]] = {}
     for block in one.blocks:
         turns.setdefault(block.pair, []).append((block.position, block.arm))
     middle = (len(one.trials) - 1) / 2
-    ranks = numpy.array([[arm for _, arm in sorted(turns[pair])].index(base) for pair in sorted(turns)])
+    places = numpy.array([[arm for _, arm in sorted(turns[pair])].index(base) for pair in sorted(turns)])
     logs = numpy.log(seconds_per_token(one, plan.protocol.clock, base))
-    first, second = logs[ranks < middle], logs[ranks > middle]
+    first, second = logs[places < middle], logs[places > middle]
     if len(logs) < PAIRS_FOR_TESTS or min(len(first), len(second)) < 2:
         return []
     apart = float(second.mean() - first.mean())
@@ -268,7 +269,8 @@ def _trend(one: Round, plan: Plan | Study, base: str) -> list[Fault]:
     The one gate that looks at both arms. A drift of control alone is what interleaving cancels and spoils nothing; a
     drift between the arms means that at least one of them is not in a steady state, and then the round's median is
     the effect at no particular time. It cannot excuse an edit: an invalid result is never an accept, and the sentence
-    says which arm moved. Rank methods, so that one stall at an end is not taken for a slope.
+    says which arm moved. Rank methods, so that one stall at an end is not taken for a slope. It holds for whole
+    processes in turn too: each arm's k-th blocks are as far into their own process.
     """
     for arm in (trial.arm for trial in one.trials if trial.arm != base):
         logs = pair_logs(one, plan.protocol.clock, base, arm)

@@ -229,7 +229,10 @@ class Case:
             else 0.0,
             valid_rounds=len(self.sorted.valid()),
             invalid_rounds=len(self.sorted.invalid()),
-            warnings=(*warnings(self.plan, self.sorted.valid(), shown), *four_arms.hints(together, self.d)),
+            warnings=(
+                *warnings(self.plan, self.sorted.valid(), shown, self.evidence.probe),
+                *four_arms.hints(together, self.d),
+            ),
             suspect=suspect,
             combined=together,
         )

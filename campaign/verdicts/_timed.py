@@ -22,13 +22,17 @@ def first_wrong(case: Case, of_round: Callable[[Round], str]) -> str:
     return next((f"round {round_id}: {wrong}" for round_id, wrong in said if wrong), "")
 
 
-def comparable(one: Round) -> bool:
-    """Whether both arms have taken equally many steps on as many tokens, and said what came out."""
+def in_step(one: Round) -> bool:
+    """Whether both arms have taken equally many steps on as many tokens."""
     blocks = [blocks_of(one, arm) for arm in ("control", "treatment")]
-    if any(block.loss is None or block.gradient_norm is None for both in blocks for block in both):
-        return False
     sizes = [[(block.steps, block.tokens) for block in both] for both in blocks]
     return sizes[0] == sizes[1] and steps_taken(one, "control") == steps_taken(one, "treatment")
+
+
+def tells(one: Round, field: str) -> bool:
+    """Whether both arms told `loss` or `gradient_norm` of a block of the same pair."""
+    pairs = zip(blocks_of(one, "control"), blocks_of(one, "treatment"), strict=True)
+    return any(getattr(a, field) is not None and getattr(b, field) is not None for a, b in pairs)
 
 
 def steps_taken(one: Round, arm: str) -> int:

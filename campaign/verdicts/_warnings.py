@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from campaign.effects import level_drift
-from campaign.records import Effect, Plan, Round
-from campaign.stability import harmful_throttles, threads, wall_per_cpu
-from campaign.units import seconds
-from campaign.verdicts._timed import comparable
+from campaign.effects import level_drift, resolves
+from campaign.records import Effect, Plan, Probe, Round
+from campaign.records.plan import NOT_COMPARED
+from campaign.stability import harmful_throttles, wall_per_cpu
+from campaign.traits import ranks, threads, watched
+from campaign.units import counted, seconds
+from campaign.verdicts._timed import in_step, tells
 
 CONTENTION_FLAG = 1.05
 PRESSURE_FLAG = 0.20
 LEVEL_DRIFT_FLAG = {"cpu": 0.30, "cuda": 0.05}
 
 
-def warnings(plan: Plan, rounds: Sequence[Round], effect: Effect | None) -> tuple[str, ...]:
-    """Sentences about the valid `rounds` and the published `effect`, each with its numbers and what helps."""
-    return (*_about_plan(plan), *_about_machine(plan, rounds), *_about_arms(plan, rounds), *_about_tail(plan, effect))
+def warnings(plan: Plan, rounds: Sequence[Round], effect: Effect | None, probe: Probe | None = None) -> tuple[str, ...]:
+    """Sentences about the `probe`, the valid `rounds` and the published `effect`, each with its numbers and what
+    helps."""
+    return (
+        *_about_plan(plan),
+        *_about_probe(plan, probe),
+        *_in_turn(rounds, effect),
+        *_about_machine(plan, rounds),
+        *_about_arms(plan, rounds),
+        *_about_tail(plan, effect),
+    )
 
 
 def _about_plan(plan: Plan) -> Iterator[str]:
@@ -31,13 +41,56 @@ def _about_plan(plan: Plan) -> Iterator[str]:
         yield "what the arms compute was not compared: nothing says that they compute the same"
 
 
-def _about_machine(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
-    if not all(one.together for one in rounds):
+def _about_probe(plan: Plan, probe: Probe | None) -> Iterator[str]:
+    """What of the arms nobody compared."""
+    if plan.hypothesis.parity.kind == NOT_COMPARED:
+        yield "what the arms compute was not compared: nothing shows that it is the same"
+    found = probe.parity if probe else None
+    if found is None:
+        return
+    if found.untold:
+        yield f"{_plural(found.untold)} not looked at: the workload does not tell them"
+    for one in found.unlike:
+        yield f"not compared, since {one}"
+
+
+def _plural(told: Sequence[str]) -> str:
+    """'gradient norms and gradients were'."""
+    words = [{"loss": "losses", "gradient norm": "gradient norms"}.get(what, what) for what in told]
+    return f"{', '.join(words[:-1])}{' and ' if words[1:] else ''}{words[-1]} were"
+
+
+def _in_turn(rounds: Sequence[Round], effect: Effect | None) -> Iterator[str]:
+    """Whole processes in turn are the weaker protocol; what it reached is in the rounds' own scatter."""
+    if all(one.together for one in rounds):
+        return
+    if not any(watched(trial) for one in rounds for trial in one.trials):
         yield "the arms did not fit side by side: whole processes alternated, which cancels less drift than blocks do"
+        return
+    reached = ""
+    if effect is not None:
+        least = resolves(effect.sd_log, effect.rounds)
+        reached = (
+            f"; its floor here: rounds scatter by {effect.sd_log:.2%}, and {counted(effect.rounds, 'round')}"
+            f" of them {'resolve' if effect.rounds > 1 else 'resolves'} {least:.1%}"
+        )
+    yield (
+        "the weaker protocol: a command that is only watched cannot be held at a gate, so whole processes alternated,"
+        f" which cancels less drift than blocks do{reached}; campaign.steps in its loop gives the stronger one"
+    )
+
+
+def _about_machine(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
     on_cpu = plan.device == "cpu"
-    shared = [wall_per_cpu(one, "control") for one in rounds if on_cpu and threads(one.trial("control")) == 1]
+    alone = [one for one in rounds if on_cpu and threads(control := one.trial("control")) == ranks(control.facts) == 1]
+    shared = [wall_per_cpu(one, "control") for one in alone]
     worst = max((value for value in shared if value is not None), default=0.0)
-    if worst > CONTENTION_FLAG:
+    if worst > CONTENTION_FLAG and plan.protocol.contention_limit is None:
+        yield (
+            f"control's wall time reached {worst:.2f} of its CPU time, and protocol.contention_limit=null asks nobody"
+            " why: it waits by design, or cores were shared"
+        )
+    elif worst > CONTENTION_FLAG:
         yield f"control's wall time reached {worst:.2f} of its CPU time (quiet: below {CONTENTION_FLAG}): shared cores"
     loads = [one.surroundings.load for one in rounds if one.surroundings.load is not None]
     cores = plan.fingerprint.get("logical_cores")
@@ -74,14 +127,20 @@ def _about_arms(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
 
 def _about_checks(plan: Plan, rounds: Sequence[Round]) -> Iterator[str]:
     """The gates of what was timed that could not be applied."""
-    if any(not trial.restart_sha256 for one in rounds for trial in one.trials):
-        yield "the workload has no restart(): that what was timed is what was probed is shown by its losses alone"
-    void = sum(not comparable(one) for one in rounds)
+    compared = plan.hypothesis.parity.kind != NOT_COMPARED
+    losses = any(in_step(one) and tells(one, "loss") for one in rounds)
+    if compared and any(not trial.restart_sha256 for one in rounds for trial in one.trials):
+        yield "the workload has no restart(): that what was timed is what was probed is " + (
+            "shown by its losses alone" if losses else "not shown"
+        )
+    void = sum(not in_step(one) for one in rounds)
     if void:
         yield (
             f"in {void} of {len(rounds)} rounds the arms took different numbers of steps: what the last timed steps"
             " computed was not compared"
         )
+    elif compared and rounds and not losses:
+        yield "no loss was told with the timed steps: what the last of them computed was not compared"
 
 
 def _about_tail(plan: Plan, effect: Effect | None) -> Iterator[str]:

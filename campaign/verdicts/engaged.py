@@ -1,7 +1,8 @@
 """Every predicted change must be seen by the untimed probe (DESIGN 2, "engaged"), else invalid, `not_engaged`: a gain
 of an edit that did not change what ran is not the edit's. A counter that a probe does not have is 0. Predicted counts
 are shown beside the measured ones and are no gate. Static evidence is looked up among the compiled kernels and nowhere
-else. Where no compiler of this machine could tell the field, whether the edit engaged cannot be known: unavailable.
+else. Where no compiler of this machine could tell the field, whether the edit engaged cannot be known: unavailable. So
+it is in a command that is only watched, where nothing can be counted.
 
 The sentence says whether anything at all changed, and what did instead, largest change first."""
 
@@ -11,6 +12,7 @@ import math
 from collections.abc import Collection
 
 from campaign.records import INVALID, UNAVAILABLE, ArmProbe, ExpectedChange, Verdict
+from campaign.traits import uncounted
 from campaign.verdicts._case import Case
 
 ORDER = 50
@@ -25,6 +27,14 @@ def rule(case: Case) -> Verdict | None:
     missed = [change for change in expected if not seen(change, control, treatment)]
     if not missed:
         return None
+    for arm in (control, treatment):
+        if uncounted(arm.facts):
+            return case.verdict(
+                UNAVAILABLE,
+                "unavailable",
+                f"{arm.arm}: {missed[0].counter} cannot be counted in a command that is only watched",
+                "workload._target_=campaign.launch.Script (two lines in the loop), or hypothesis.predicted_evidence=[]",
+            )
     for change in missed:
         for arm in (control, treatment):
             untold = _untold(arm, change.counter)

@@ -12,6 +12,9 @@ One more step must also change every parameter in treatment that it changes in c
 of it.
 
 Where the two have not taken equally many steps (whole processes alternated) nothing is compared, and a warning says so.
+A block is compared by what both arms tell of it; a loss that only control tells is red, and so is a norm where the
+claim is more than one about losses. A `loss` claim of a wider bound than 2.5 % is held to its own bound. Several ranks
+may differ in the order of their sums: a bitwise claim is then held to the limits of the others.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from __future__ import annotations
 import math
 import statistics
 
-from campaign.records import INVALID, Round, Verdict
+from campaign.records import INVALID, Block, ParityClaim, Round, Verdict
+from campaign.records.plan import NOT_COMPARED
+from campaign.traits import ranks
 from campaign.verdicts._case import Case
-from campaign.verdicts._timed import blocks_of, comparable, first_wrong, steps_taken
+from campaign.verdicts._timed import blocks_of, first_wrong, in_step, steps_taken
 
 ORDER = 54
 LIMITS = {"loss": 0.025, "gradient_norm": 0.12}  # of |log(treatment / control)| after up to `STEPS` steps
@@ -30,7 +35,7 @@ WORDS = {"loss": "loss", "gradient_norm": "gradient norm"}
 
 
 def rule(case: Case) -> Verdict | None:
-    wrong = first_wrong(case, lambda one: different(one, case.plan.hypothesis.parity.kind))
+    wrong = first_wrong(case, lambda one: different(one, case.plan.hypothesis.parity))
     if not wrong:
         return None
     return case.verdict(
@@ -41,19 +46,24 @@ def rule(case: Case) -> Verdict | None:
     )
 
 
-def different(one: Round, kind: str) -> str:
-    """How treatment's timed steps differ from control's beyond the class `kind`, in words; empty when they do not."""
+def different(one: Round, claim: ParityClaim) -> str:
+    """How treatment's timed steps differ from control's beyond the claim, in words; empty when they do not."""
     frozen = sorted(set(one.trial("treatment").unmoved) - set(one.trial("control").unmoved))
     if frozen:
         more = f" and {len(frozen) - 1} more" if len(frozen) > 1 else ""
         return f"a step of treatment no longer changes {frozen[0]}{more}, and a step of control does"
-    if not comparable(one):
+    if claim.kind == NOT_COMPARED or not in_step(one):
         return ""
     control, treatment = blocks_of(one, "control"), blocks_of(one, "treatment")
+    to_the_bit = claim.kind == "bitwise" and ranks(one.trial("control").facts) == 1
     steps = steps_taken(one, "treatment")
     for field, limit in LIMITS.items():
-        pairs = [(getattr(a, field), getattr(b, field)) for a, b in zip(control, treatment, strict=True)]
-        if kind == "bitwise":
+        pairs, hidden = _told(field, control, treatment)
+        if hidden and (field == "loss" or claim.kind != "loss"):
+            return (
+                f"treatment does not tell the {WORDS[field]} of {hidden} of {len(control)} timed blocks, control does"
+            )
+        if to_the_bit:
             apart = [pair for pair in pairs if pair[0] != pair[1]]
             if apart:
                 return (
@@ -62,7 +72,9 @@ def different(one: Round, kind: str) -> str:
                 )
             continue
         limit *= min(MOST, max(1.0, steps / STEPS))
-        found = statistics.median(_apart(*pair) for pair in pairs[len(pairs) // 2 :])
+        if claim.kind == "loss" and field == "loss":
+            limit = max(limit, math.log1p(claim.bound))
+        found = statistics.median(_apart(*pair) for pair in pairs[len(pairs) // 2 :]) if pairs else 0.0
         if not found <= limit:
             return (
                 f"after {steps} steps treatment's {WORDS[field]} differs from control's by {math.expm1(found):.1%} at"
@@ -70,6 +82,13 @@ def different(one: Round, kind: str) -> str:
                 f" {pairs[-1][0]:.6g}, treatment {pairs[-1][1]:.6g})"
             )
     return ""
+
+
+def _told(field: str, control: list[Block], treatment: list[Block]) -> tuple[list[tuple[float, float]], int]:
+    """(what both arms tell of each block, how many blocks only control tells it of)."""
+    pairs = [(getattr(a, field), getattr(b, field)) for a, b in zip(control, treatment, strict=True)]
+    hidden = sum(a is not None and b is None for a, b in pairs)
+    return [(a, b) for a, b in pairs if a is not None and b is not None], hidden
 
 
 def _apart(control: float, treatment: float) -> float:

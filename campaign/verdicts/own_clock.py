@@ -7,6 +7,9 @@ In each valid round of at least 8 blocks an arm, the median time outside treatme
 control's by 1 ms and 2 % of treatment's median block. Beyond that it is told when the ranks of the two samples differ
 too (Mann and Whitney, one-sided, p below 0.0001): on a busy machine every hand-over waits for a core, in both arms
 alike (medians of 0.6 to 8.8 ms were measured, up to 3.2 ms apart in a round).
+
+A command that is only watched has no turns: its block begins where the one before ended, whenever it is asked for, and
+its own time is the parent's, which stamps each step as it is told. It is not looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from scipy.stats import mannwhitneyu
 
 from campaign import units
 from campaign.records import INVALID, Round, Verdict
+from campaign.traits import watched
 from campaign.verdicts._case import Case
 from campaign.verdicts._timed import blocks_of, first_wrong
 
@@ -39,6 +43,8 @@ def rule(case: Case) -> Verdict | None:
 
 
 def _of_round(one: Round) -> str:
+    if any(map(watched, one.trials)):
+        return ""
     outside = {arm: _outside(one, arm) for arm in ("control", "treatment")}
     if min(map(len, outside.values())) < LEAST_BLOCKS:
         return ""

@@ -1,18 +1,21 @@
 """What was timed is what was probed: after its last block each trial of a valid round is put back to its start in the
 same process and repeats step 1, which must be step 1 of the same arm's probe. Otherwise: invalid, `restarted`.
 
-On a CPU with one thread it must be equal to the bit (loss, gradient norm and the gradients' digest). On a device or
-with several threads the order of sums may differ from run to run: where the digests differ, loss and gradient norm must
-be within 0.1 %. The few steps after it are those whose memory is measured, and must not be others than those that were
-timed: the loss of the last of them must be within 10 % of control's in the same round (up to 4.8 % was seen of honest
-edits), equal to it where the claim is bitwise. A workload that cannot be restarted is not checked, and a warning says
-so; an edit that takes the restart away is wrong. The number of threads is what control says.
+On a CPU with one thread and one rank it must be equal to the bit (loss, gradient norm and the gradients' digest, so far
+as the workload tells them). On a device, with several threads or ranks, the order of sums may differ from run to run:
+where the digests differ, loss and gradient norm must be within 0.1 %. Of a `loss` claim the loss alone is looked at,
+and must be within its bound. The few steps after it are those whose memory is measured, and must not be others than
+those that were timed: the loss of the last of them must be within 10 % of control's in the same round (up to 4.8 % was
+seen of honest edits), or the wider bound of a `loss` claim, and equal to it where the claim is bitwise and there is one
+rank. A workload that cannot be restarted is not checked, and a warning says so; an edit that takes the restart away is
+wrong. The numbers of threads and ranks are what control says.
 """
 
 from __future__ import annotations
 
-from campaign.records import INVALID, ArmProbe, Round, Trial, Verdict
-from campaign.stability import threads
+from campaign.records import INVALID, ArmProbe, ParityClaim, Round, Trial, Verdict
+from campaign.records.plan import NOT_COMPARED
+from campaign.traits import ranks, threads
 from campaign.verdicts._case import Case
 
 ORDER = 56
@@ -22,13 +25,14 @@ WEIGHED_TOLERANCE = 0.10
 
 def rule(case: Case) -> Verdict | None:
     probe = case.evidence.probe
-    if case.plan.rules < 2 or probe is None:
+    claim = case.plan.hypothesis.parity
+    if case.plan.rules < 2 or probe is None or claim.kind == NOT_COMPARED:
         return None
     for one in case.sorted.valid():
         control = one.trial("control")
-        to_the_bit = case.plan.device == "cpu" and threads(control) == 1
+        to_the_bit = case.plan.device == "cpu" and threads(control) == ranks(control.facts) == 1
         for trial in one.trials:
-            wrong = differs(trial, probe.arm(trial.arm), to_the_bit=to_the_bit)
+            wrong = differs(trial, probe.arm(trial.arm), claim, to_the_bit=to_the_bit)
             if control.restart_sha256 and not trial.restart_sha256:
                 wrong = "control has a restart() and it has none"
             if wrong:
@@ -39,7 +43,7 @@ def rule(case: Case) -> Verdict | None:
                     f" {wrong}",
                     "look for what the workload keeps through restart(), or does otherwise when it is timed",
                 )
-        weighed = _weighed(one, case.plan.hypothesis.parity.kind)
+        weighed = _weighed(one, claim)
         if weighed:
             return case.verdict(
                 INVALID,
@@ -50,30 +54,36 @@ def rule(case: Case) -> Verdict | None:
     return None
 
 
-def differs(trial: Trial, probe: ArmProbe, *, to_the_bit: bool) -> str:
+def differs(trial: Trial, probe: ArmProbe, claim: ParityClaim, *, to_the_bit: bool) -> str:
     """How the restarted step 1 differs from the probe's, in words; empty when it does not, or was not taken."""
-    if trial.restart_loss is None or trial.restart_gradient_norm is None or not probe.losses:
+    if not trial.restart_sha256:
         return ""
-    if trial.restart_sha256 == probe.gradients_sha256 and trial.restart_loss == probe.losses[0]:
+    loss, norm = (wanted[0] if wanted else None for wanted in (probe.losses, probe.gradient_norms))
+    told = [("loss", trial.restart_loss, loss)]
+    told += [("gradient norm", trial.restart_gradient_norm, norm)] if claim.kind != "loss" else []
+    for what, found, wanted in told:
+        if found is None and wanted is not None:
+            return f"the probe told its {what}, and it does not"
+    pairs = [(what, found, wanted) for what, found, wanted in told if found is not None and wanted is not None]
+    same_gradients = trial.restart_sha256 == probe.gradients_sha256
+    if same_gradients and trial.restart_loss == loss:
         return ""
-    said = (
-        f"loss {trial.restart_loss:.9g} against {probe.losses[0]:.9g}, gradient norm {trial.restart_gradient_norm:.9g}"
-        f" against {probe.gradient_norms[0]:.9g}"
-    )
-    if to_the_bit:
-        return f"{said}, gradients {trial.restart_sha256[:12]} against {probe.gradients_sha256[:12]}"
-    near = _near(trial.restart_loss, probe.losses[0]) and _near(trial.restart_gradient_norm, probe.gradient_norms[0])
-    return "" if near else f"{said}; the limit is {TOLERANCE:.1%}"
+    said = ", ".join(f"{what} {found:.9g} against {wanted:.9g}" for what, found, wanted in pairs)
+    if to_the_bit and claim.kind != "loss":
+        digests = f"gradients {trial.restart_sha256[:12]} against {probe.gradients_sha256[:12]}"
+        return ", ".join(filter(None, (said, "" if same_gradients and said else digests)))
+    limit = max(TOLERANCE, claim.bound) if claim.kind == "loss" else TOLERANCE
+    near = all(abs(found - wanted) <= limit * abs(wanted) for _, found, wanted in pairs)
+    return "" if near else f"{said}; the limit is {limit:.1%}"
 
 
-def _weighed(one: Round, kind: str) -> str:
+def _weighed(one: Round, claim: ParityClaim) -> str:
     control, treatment = (one.trial(arm).weighed_loss for arm in ("control", "treatment"))
     if control is None or treatment is None:
         return ""
-    if abs(treatment - control) <= (0.0 if kind == "bitwise" else WEIGHED_TOLERANCE * abs(control)):
+    limit = max(WEIGHED_TOLERANCE, claim.bound if claim.kind == "loss" else 0.0)
+    if claim.kind == "bitwise" and ranks(one.trial("control").facts) == 1:
+        limit = 0.0
+    if abs(treatment - control) <= limit * abs(control):
         return ""
     return f"in the step whose memory was measured treatment's loss is {treatment:.9g}, control's {control:.9g}"
-
-
-def _near(found: float, wanted: float) -> bool:
-    return abs(found - wanted) <= TOLERANCE * abs(wanted)
