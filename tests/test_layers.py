@@ -20,6 +20,7 @@ FLOORS = {
         "stability",
         "stack",
         "traces",
+        "traits",
         "verdicts",
     },
     "edges": {
