@@ -16,7 +16,7 @@ from campaign.diagnosis.families import document, members
 from campaign.diagnosis.ideas import DISPATCH, KERNEL, UNSEEN
 from campaign.errors import BadInput, DoesNotFit, UnknownName
 from campaign.records import Edit, Hypothesis, Part
-from campaign.records.plan import PARITY_KINDS
+from campaign.records.plan import LOSS_BOUND, PARITY_KINDS
 from campaign.secrecy import secret_variable
 
 NEEDS = ("compiler", "cuda", "triton", "fp8", "fp4", "torch_compile")
@@ -63,9 +63,18 @@ def hypothesis_for(node: Any, choice: str | None, composer: Composer, workload: 
         )
     values["edit"] = _whole(parts, choice, file) if parts else _edit_values(values.get("edit"))
     _predictions_here(values, workload, composer.options("workload"))
+    if "parity" in values:
+        values["parity"] = _claimed(values["parity"])
     found = replace(as_record(Hypothesis, values, "hypothesis", file=file), parts=parts)
     _check(found, composer)
     return found
+
+
+def _claimed(node: Any) -> Any:
+    """The parity node; a claim about losses that says no bound has one that fits losses, not rounding."""
+    if isinstance(node, dict) and node.get("kind") == "loss" and node.get("bound") is None:
+        return {**node, "bound": LOSS_BOUND}
+    return node
 
 
 def _parts(node: Any, choice: str, file: str) -> tuple[Part, ...]:

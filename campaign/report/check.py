@@ -171,10 +171,13 @@ def _check_raw(entries: list[Entry], ledger: Ledger) -> int:
 
 
 def _patch(entry: Entry, ledger: Ledger) -> list[str]:
-    """The kept patch of the source of a plan or study, where it is there."""
+    """The kept patch of the source of a plan or study, where it is there, and those that its arms' code is made of."""
     sha256 = entry.body["source"].get("patch_sha256")
     name = f"raw/{sha256}.patch"
-    return [name] if sha256 and (ledger.folder / name).exists() else []
+    kept = [name] if sha256 and (ledger.folder / name).exists() else []
+    arms = entry.body.get("arms") or [entry.body.get(role) for role in ("control", "treatment", "root", "solo")]
+    codes = [code for arm in arms if arm and (code := arm.get("code"))]
+    return kept + [f"raw/{one}.patch" for code in codes for one in code["patches"]]
 
 
 def _raw_names(value: Any, key: str = "") -> Iterator[str]:

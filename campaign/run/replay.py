@@ -7,12 +7,12 @@ and the arms to import it from there. What measures is the `campaign` that is in
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,10 @@ from campaign.report.replayed import Replayed, replayed_json, replayed_text
 from campaign.run.conduct import conduct
 from campaign.run.context import key_of, of_command
 from campaign.run.declare import code_of, new_id, source_of
+from campaign.run.trees import patch_of
 from campaign.tracking import address
 
 IMPORT_SECONDS = 600.0
-_COPY = "restore the file from a copy of the campaign's folder; without it this decision cannot be replayed"
 # In a process of its own, found as a trial finds it: where every module came from that the arm's target needs.
 _IMPORTS = """
 import importlib, json, sys
@@ -63,10 +63,7 @@ def replay(root: Path, name: str, asked: str, rounds: int | None = None, *, as_j
     with open_ledger(root, name, writable=False) as ledger:
         recorded = _recorded(ledger, asked)
     plan = recorded.plan
-    progress.notice(f"checking out {plan.source['commit'][:12]} in a worktree of its own")
-    with provenance.worktree(root, plan.source["commit"], recorded.patch) as tree:
-        notices = [*_same_code(root, tree, plan), *_left_out(plan)]
-        _own_copies(root, tree, plan)
+    with _files_of(root, recorded, progress) as (tree, notices):
         job = _job(root, tree, plan, as_json=as_json)
         with (
             lease.hold(job.device, job.lease_wait_seconds, progress.waiting, holder=name),
@@ -81,6 +78,21 @@ def replay(root: Path, name: str, asked: str, rounds: int | None = None, *, as_j
             said = Replayed(recorded.decision, found, *elsewhere, tuple(notices), str(tree), plan.threshold)
             progress.decision(replayed_json(said) if as_json else replayed_text(said, ledger.file))
     return EXIT_DECIDED if _measured(found) else EXIT_NO_DECISION
+
+
+@contextmanager
+def _files_of(root: Path, recorded: _Recorded, progress: Progress) -> Iterator[tuple[Path, list[str]]]:
+    """The folder that the arms run in, and what to know of its code: a worktree of the recorded commit and patch. Arms
+    with code of their own have a worktree each in any case, and were configured whole."""
+    plan = recorded.plan
+    if plan.control.code is not None:
+        yield root, []
+        return
+    progress.notice(f"checking out {plan.source['commit'][:12]} in a worktree of its own")
+    with provenance.worktree(root, plan.source["commit"], recorded.patch) as tree:
+        notices = [*_same_code(root, tree, plan), *_left_out(plan)]
+        _own_copies(root, tree, plan)
+        yield tree, notices
 
 
 def _measured(found: Found) -> bool:
@@ -98,18 +110,9 @@ def _recorded(ledger: Ledger, asked: str) -> _Recorded:
             remedy=f"git init and commit, then measure it again: {decision.command}",
         )
     sha256 = plan.source.get("patch_sha256")
-    return _Recorded(decision, plan, _patch(ledger.path(f"raw/{sha256}.patch")) if sha256 else b"")
-
-
-def _patch(path: Path) -> bytes:
-    """The recorded patch, checked against its name."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}, the recorded patch, cannot be read: {error.strerror}", remedy=_COPY) from error
-    if hashlib.sha256(data).hexdigest() != path.stem:
-        raise BadInput(f"{path} was altered since it was recorded: it is not the code that ran", remedy=_COPY)
-    return data
+    for one in (one for arm in plan.arms if arm.code for one in arm.code.patches):
+        patch_of(ledger, one)
+    return _Recorded(decision, plan, patch_of(ledger, sha256) if sha256 and plan.control.code is None else b"")
 
 
 def _same_code(root: Path, tree: Path, plan: Plan) -> list[str]:
