@@ -1,6 +1,7 @@
 "use strict";
 // Sorting and finding rows. Without this the tables are plain tables in the ledger's order.
 (() => {
+  const FEW = 10; // rows that need no finding
   const value = (cell, number) => {
     const said = cell.dataset.value;
     if (said === undefined) return null;
@@ -57,7 +58,7 @@
     label.append("Find rows ", find);
     const tools = document.createElement("div");
     tools.className = "tools";
-    tools.append(label, told);
+    tools.append(...(rows.length > FEW ? [label] : []), told);
     table.parentElement.before(tools);
 
     // A figure's link to a row must not lead to one that is out of sight.

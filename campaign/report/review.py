@@ -20,13 +20,14 @@ from campaign.report.figures import Absent, Figure, figures, output
 from campaign.report.json_text import as_text
 from campaign.report.plain import plain
 from campaign.report.reported import Reports, gather
-from campaign.report.review_files import FIGURES, INDEX, marked_png, marked_svg, write_report
+from campaign.report.review_files import FIGURES, INDEX, check_folder, marked_png, marked_svg, write_report
 from campaign.report.review_page import review_page
 
 if TYPE_CHECKING:
     from campaign.ledger import Ledger
 
 SCHEMA = 1
+FORMS = ("svg", "png")
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Review:
         )
 
     def _told(self, one: Figure) -> dict[str, object]:
-        paths = [f"{FIGURES}/{one.name}.{form}" for form in ("svg", "png")]
+        paths = [f"{FIGURES}/{one.name}.{form}" for form in FORMS]
         return {
             "name": one.name,
             "title": one.title,
@@ -93,8 +94,10 @@ class Review:
 def review(ledger: Ledger, folder: Path) -> Review:
     """Write the report of a campaign into `folder`. Raises LedgerDamaged, BadInput where the folder or a file in it
     cannot be written, Unavailable without markdown-it-py or matplotlib."""
+    check_folder(folder, [INDEX])
     reports = gather(ledger)
     found = figures(reports)
+    check_folder(folder, [f"{FIGURES}/{one.name}.{form}" for one in found for form in FORMS])
     outputs = {one.name: output(one) for one in found if isinstance(one, Figure)}
     files = {INDEX: review_page(reports, found, outputs).encode()}
     for name, drawn in outputs.items():

@@ -56,7 +56,7 @@ def _profile(row: Mapping[str, Any], markdown: MarkdownIt, texts: Texts) -> tupl
     name = f"{row['kind']} {row['sequence']}"
     elsewhere = f"campaign {'profile' if row['kind'] == 'profile' else 'diagnose'} --help"
     kind = PROFILED[row["kind"]]
-    about = str(row.get("hypothesis") or (row.get("trace") or {}).get("name") or "")
+    about = str(row.get("hypothesis") or (row.get("trace") or {}).get("file") or "")
     dispatch = (row.get("diagnosis") or {}).get("dispatch") or {}
     said = str(dispatch.get("sentence") or "where the time goes, not how much was won")
     return (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from campaign.errors import BadInput
@@ -14,6 +14,7 @@ from campaign.report.review_page import MARK
 
 INDEX = "index.html"
 FIGURES = "figures"
+ELSEWHERE = "--out DIR, another folder"
 HEAD = 4096  # bytes of a file that are read for the mark
 HEADER = 33  # bytes of a PNG before its second chunk
 # Of these `main` says that the disk is full or failing; every other error is about the folder that was asked for.
@@ -32,12 +33,21 @@ def marked_png(data: bytes) -> bytes:
     return data[:HEADER] + chunk + data[HEADER:]
 
 
+def check_folder(folder: Path, names: Iterable[str]) -> None:
+    """Raises BadInput where a file of these names within `folder` is there and not ours, and where the folder cannot be
+    made or written. Cheap: ask before drawing anything."""
+    there = next(one for one in (folder / FIGURES, folder, *folder.absolute().parents) if os.path.lexists(one))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "cannot be written to" if there.is_dir() else "is no folder"
+        raise BadInput(f"cannot write the report into {folder}: {there} {why}", remedy=ELSEWHERE)
+    for name in names:
+        _check_ours(folder / name)
+
+
 def write_report(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files (paths within `folder`, which is made) and remove figures of an older report that are none any
-    more. Raises BadInput before anything is written where a file that is there is not ours, and where the folder
-    cannot be written."""
-    for name in files:
-        _check_ours(folder / name)
+    more. Raises BadInput as `check_folder`, before anything is written, and where the folder refuses a file."""
+    check_folder(folder, files)
     passing: dict[Path, Path] = {}
     try:
         (folder / FIGURES).mkdir(parents=True, exist_ok=True)
@@ -53,7 +63,7 @@ def write_report(folder: Path, files: Mapping[str, bytes]) -> None:
             raise
         raise BadInput(
             f"cannot write the report into {folder}: {error.strerror or error}",
-            remedy="--out DIR, a folder that can be written",
+            remedy=ELSEWHERE,
         ) from error
     finally:
         for left in passing.values():
@@ -65,11 +75,11 @@ def _check_ours(path: Path) -> None:
         try:
             ours = _ours(path)
         except OSError as error:
-            raise BadInput(f"cannot read {path}: {error.strerror}", remedy="--out DIR, another folder") from error
+            raise BadInput(f"cannot read {path}: {error.strerror}", remedy=ELSEWHERE) from error
         if not ours:
             raise BadInput(
                 f"{path} is there and was not made by campaign report: it is left as it is",
-                remedy="--out DIR, another folder",
+                remedy=ELSEWHERE,
             )
 
 

@@ -179,12 +179,10 @@ class Column:
 COLUMNS: Sequence[Column] = (
     Column("edit", "text", _edit),
     Column("verdict", "text", _verdict),
-    Column("place in stack", "number", _place),
-    Column("measured on", "number", _on),
-    Column("where", "text", _where),
     Column("measured, marginal", "number", _measured),
-    Column("clock", "text", _clock),
     Column("predicted", "number", _predicted),
+    Column("measured on", "number", _on),
+    Column("place in stack", "number", _place),
     Column("isolated", "number", partial(_joint, place=0, name="isolated")),
     Column("cumulative", "number", partial(_joint, place=1, name="cumulative")),
     Column("interaction", "number", partial(_joint, place=2, name="interaction")),
@@ -193,6 +191,8 @@ COLUMNS: Sequence[Column] = (
     Column("wall tokens/s", "number", _tokens),
     Column("rounds", "number", _rounds),
     Column("alpha spent", "number", _alpha),
+    Column("clock", "text", _clock),
+    Column("where", "text", _where),
     Column("why", "text", _why),
     Column("decided, UTC", "text", _decided),
 )

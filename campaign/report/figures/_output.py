@@ -141,8 +141,10 @@ def _copied(one: Element, prefix: str, used: set[str], colour) -> list[Element]:
     if "style" in kept:
         kept["style"] = _styled(kept["style"], colour)
     kept = {name: value for name, value in kept.items() if value}
-    if tag in ("g", "defs") and (not kept or not inside):
+    if tag == "g" and (not kept or not inside):
         return inside
+    if tag == "defs" and not inside:
+        return []
     if tag == "path" and not kept.get("d"):
         return []
     made = ElementTree.Element(tag, kept)
