@@ -23,6 +23,7 @@ GATE_VARIABLE = "CAMPAIGN_GATE"  # the socket of the trial that started this pro
 T = TypeVar("T")
 _NOTHING: AbstractContextManager[None] = nullcontext()
 _gate: Gate | None = None
+_asked = False  # the environment is looked at once: reading it costs more than all the rest
 
 
 def steps(batches: Iterable[T], *, tokens: int | Callable[[T], int] = 1) -> Iterable[T]:
@@ -39,7 +40,7 @@ def steps(batches: Iterable[T], *, tokens: int | Callable[[T], int] = 1) -> Iter
 def step(*, tokens: int = 1) -> AbstractContextManager[None]:
     """A context around one training step of `tokens` tokens. Steps reach from one entrance to the next: what the loop
     does between them (fetching a batch, logging) is a part of training too."""
-    gate = entered()
+    gate = _gate if _asked else entered()
     if gate is not None:
         gate.arrive(tokens)
     return _NOTHING
@@ -55,11 +56,13 @@ def record(*, loss: Any = None, gradient_norm: Any = None, model: Any = None) ->
 
 def entered() -> Gate | None:
     """The gate of this trial, made at the first step; None outside one."""
-    global _gate
-    if _gate is None and (address := os.environ.pop(GATE_VARIABLE, "")):  # popped: children are no ranks of their own
-        from campaign.gate import Gate
+    global _asked, _gate
+    if not _asked:
+        _asked = True
+        if address := os.environ.pop(GATE_VARIABLE, ""):  # popped: children are no ranks of their own
+            from campaign.gate import Gate
 
-        _gate = Gate(address)
+            _gate = Gate(address)
     return _gate
 
 
