@@ -79,7 +79,7 @@ def before_and_after(reports: Reports) -> tuple[Side, Side | None] | None:
         return None
     fewest, most = min(len(side.stack) for side in sides), max(len(side.stack) for side in sides)
     before = next(side for side in reversed(sides) if len(side.stack) == fewest)
-    of_head = [side for side in sides if side.stack == reports.head]
+    of_head = [side for side in sides if side.stack == reports.head != before.stack]
     after = next(reversed(of_head), None) or next(side for side in reversed(sides) if len(side.stack) == most)
     return before, after if after.stack != before.stack else None
 
