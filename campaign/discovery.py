@@ -11,6 +11,8 @@ from campaign.errors import BadInput, NotAProject
 
 ROOT_VARIABLE = "CAMPAIGN_PROJECT"
 DEFAULT_CAMPAIGN = "default"
+# What of the packaged config holds for any workload: file names by group.
+SHARED = {"protocol": "*.yaml", "hypothesis": "aa_null.yaml"}
 
 
 def project_root(start: Path | None = None) -> Path:
@@ -31,8 +33,33 @@ def project_root(start: Path | None = None) -> Path:
         if (folder / "conf" / "config.yaml").is_file():
             return folder
     raise NotAProject(
-        f"no conf/config.yaml in {here} or above", remedy=f"cd into a campaign project, or set {ROOT_VARIABLE}"
+        f"no conf/config.yaml in {here} or above",
+        remedy=f"campaign init    (lays one down here), or cd into a campaign project, or set {ROOT_VARIABLE}",
     )
+
+
+def packaged_conf() -> Path | None:
+    """The `conf/` that comes with campaign: inside the package when it was installed from a wheel, beside it in a
+    checkout."""
+    package = Path(__file__).parent
+    folders = (package / "template" / "conf", package.parent / "conf")
+    return next((folder for folder in folders if (folder / "config.yaml").is_file()), None)
+
+
+def config_folders(conf: Path) -> list[Path]:
+    """The folders that a project with this `conf/` takes every config group from, its own first. The packaged one is
+    among them where the project has no workload of its own: packaged hypotheses are about the packaged workload."""
+    packaged = packaged_conf()
+    alone = packaged is None or any((conf / "workload").glob("*.yaml")) or packaged.resolve() == conf.resolve()
+    return [conf] if alone or packaged is None else [conf, packaged]
+
+
+def shared_options(group: str) -> dict[str, Path]:
+    """Packaged options that fit any workload, by name: the protocols and the A/A null."""
+    packaged = packaged_conf()
+    if packaged is None or group not in SHARED:
+        return {}
+    return {path.stem: path for path in sorted((packaged / group).glob(SHARED[group]))}
 
 
 def campaign_folder(root: Path, campaign: str) -> Path:

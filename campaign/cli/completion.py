@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import campaign
+from campaign.discovery import packaged_conf
 from campaign.errors import EXIT_DECIDED
 
 TYPE_CHECKING = False  # the name that type checkers know; `typing` would cost a light verb its start
@@ -67,10 +68,9 @@ def script(shell: str) -> str:
     summaries |= {name: verb.summary for name, verb in VERBS.items()}
     table = {"run": RUN, **{name: options_of(name) for name in VERBS}}
     words = {"run": "overrides", **{name: words_of(name) for name in VERBS}}
-    packaged = Path(campaign.__file__).parent / "template" / "conf"
     filled = {
         "VERSION": campaign.__version__,
-        "PACKAGED": str(packaged),
+        "PACKAGED": str(packaged_conf() or ""),
         "KEYS": KEYS,
         "VERBS": " ".join(table),
         "SUMMARIES": "\n".join(_summary(shell, name, text) for name, text in summaries.items()),

@@ -3,14 +3,12 @@ for it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import campaign
-from campaign.discovery import project_root
+from campaign.discovery import config_folders, project_root, shared_options
 from campaign.errors import NotAProject
 
 GROUPS = ("hypothesis", "workload", "protocol")
-LOOP = ("doctor", "diagnose", "run", "ledger", "revalidate", "report")
+LOOP = ("init", "doctor", "diagnose", "run", "ledger", "revalidate", "report")
 COLUMNS = 100
 INDENT = " " * 15
 MOST_LINES_A_GROUP = 3
@@ -90,10 +88,10 @@ def _listed(group: str) -> str:
 
 
 def options(group: str) -> list[str]:
-    """The options of a group here, by their file names; the packaged ones where this is no project."""
-    packaged = Path(campaign.__file__).parent / "template" / "conf"
+    """The options of a group here, by their file names; where this is no project, those that fit any workload."""
     try:
-        folders = [project_root() / "conf", packaged]
+        folders = config_folders(project_root() / "conf")
     except NotAProject:
-        folders = [packaged]
-    return sorted({path.stem for folder in folders for path in (folder / group).glob("*.yaml")})
+        folders = []
+    found = {path.stem for folder in folders for path in (folder / group).glob("*.yaml")}
+    return sorted(found | shared_options(group).keys())

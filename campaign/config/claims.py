@@ -12,9 +12,9 @@ from typing import Any
 
 from yaml import YAMLError, safe_load
 
-import campaign
 from campaign.config.evidence import OTHER
 from campaign.diagnosis.question import IdeaClaim
+from campaign.discovery import config_folders
 from campaign.errors import BadInput, UnknownName
 
 RULES_FILE = "diagnosis.yaml"
@@ -26,7 +26,7 @@ def claims(root: Path, workload: str | None = None) -> tuple[list[IdeaClaim], li
 
     Raises UnknownName for a workload that does not exist.
     """
-    folders = _folders(root)
+    folders = config_folders(root / "conf")
     known = sorted({path.stem for folder in folders for path in (folder / "workload").glob("*.yaml")})
     if workload is not None and workload not in known:
         raise UnknownName("workload", workload, known, remedy=f"--workload {known[0] if known else 'NAME'}")
@@ -70,11 +70,6 @@ def family_rules(root: Path) -> tuple[Mapping[str, str], ...]:
         if not (isinstance(rule, dict) and all(isinstance(word, str) for pair in rule.items() for word in pair)):
             raise BadInput(f"{path}: rule {place} must be a mapping of texts, and is {rule!r}", remedy=remedy)
     return tuple(rules)
-
-
-def _folders(root: Path) -> list[Path]:
-    packaged = Path(campaign.__file__).parent / "template" / "conf"
-    return [root / "conf", packaged]
 
 
 def _default_workload(root: Path) -> str:

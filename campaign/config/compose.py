@@ -17,20 +17,15 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-import campaign
+from campaign.config import shared
 from campaign.config.explain import as_bad_input, leaves
 from campaign.config.schema import fields_of
+from campaign.discovery import config_folders, shared_options
 from campaign.errors import BadInput
 from campaign.records import Hypothesis, Protocol
 
 GROUPS = ("protocol", "workload", "hypothesis")
 TOP = ("campaign", "tracking", "lease", "json", *GROUPS)
-
-
-def template_conf() -> Path | None:
-    """The `conf/` that a wheel carries inside the package, None when running from a checkout."""
-    folder = Path(campaign.__file__).parent / "template" / "conf"
-    return folder if (folder / "config.yaml").is_file() else None
 
 
 @dataclass(frozen=True)
@@ -42,17 +37,18 @@ class Composed:
 
 
 class Composer:
-    """Composes `<root>/conf`; a group or option that the project lacks is taken from the packaged template.
+    """Composes `<root>/conf`. Packaged protocols and the packaged A/A null are there too, after the project's own files;
+    so is the rest of the packaged config where the project has no workload of its own.
 
     `searchpath` holds further config folders in Hydra's spelling (`file://DIR`), searched after the project's own.
     """
 
     def __init__(self, root: Path, searchpath: Sequence[str] = ()) -> None:
+        shared.register()
         self.root = root
         self.searchpath = tuple(searchpath)
         self.conf = root / "conf"
-        packaged = template_conf()
-        fallback = [packaged] if packaged is not None and packaged.resolve() != self.conf.resolve() else []
+        fallback = config_folders(self.conf)[1:]
         self._more = (*searchpath, *_declared_searchpath(self.conf), *(f"file://{folder}" for folder in fallback))
         for folder in self.folders:
             if not folder.is_dir():
@@ -68,7 +64,7 @@ class Composer:
     @property
     def hydra_overrides(self) -> list[str]:
         """What Hydra must be told besides the person's overrides."""
-        return searchpath_override(self._more)
+        return searchpath_override([*self._more, shared.PLACE])
 
     @property
     def every_option_is_known(self) -> bool:
@@ -78,12 +74,13 @@ class Composer:
     def options(self, group: str) -> list[str]:
         """The options of a config group, by their file names."""
         found = {path.stem for folder in self.folders for path in (folder / group).glob("*.yaml")}
-        return sorted(found)
+        return sorted(found | shared_options(group).keys())
 
     def file(self, group: str, option: str) -> Path | None:
-        """The file that Hydra reads for `group=option`, None where there is none in a plain folder."""
+        """The file that Hydra reads for `group=option`, None where it is in no plain folder."""
         paths = (folder / group / f"{option}.yaml" for folder in self.folders)
-        return next((path for path in paths if path.is_file()), None)
+        own = next((path for path in paths if path.is_file()), None)
+        return own or shared_options(group).get(option)
 
     def compose(self, overrides: Iterable[str], *, where: str = "") -> Composed:
         """The config under these overrides. `where` says in an error whose overrides they are.

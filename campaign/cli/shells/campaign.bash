@@ -7,20 +7,23 @@ _campaign_project() {
   printf '%s' "$folder"
 }
 
-# The names of a config group (or of the campaigns under runs/), one a line; any other words as they are.
+# The names of a config group (or of the campaigns under runs/), one a line; any other words as they are. Packaged
+# protocols fit any project; the other packaged names fit one without a workload of its own.
 _campaign_names() {
-  local folder path
+  local folder path project packaged=
   case $1 in
     campaigns)
       for path in "$(_campaign_project)"/runs/*/ledger.jsonl; do
         [[ -e $path ]] && path=${path%/*} && printf '%s\n' "${path##*/}"
       done ;;
     hypothesis | workload | protocol)
-      for folder in "$(_campaign_project)/conf" '@PACKAGED@'; do
+      project=$(_campaign_project)
+      [[ $1 == protocol || ( -n $project && ! -d $project/conf/workload ) ]] && packaged='@PACKAGED@'
+      for folder in "$project/conf" ${packaged:+"$packaged"}; do
         for path in "$folder/$1"/*.yaml; do
           [[ -e $path ]] && path=${path##*/} && printf '%s\n' "${path%.yaml}"
         done
-      done ;;
+      done | sort -u ;;
     *) printf '%s\n' "$@" ;;
   esac
 }

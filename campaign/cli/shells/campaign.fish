@@ -10,7 +10,8 @@ function __campaign_project
     echo $folder
 end
 
-# The names of a config group (or of the campaigns under runs/), one a line; any other words as they are.
+# The names of a config group (or of the campaigns under runs/), one a line; any other words as they are. Packaged
+# protocols fit any project; the other packaged names fit one without a workload of its own.
 function __campaign_names
     set -l folder (__campaign_project)
     switch $argv[1]
@@ -19,7 +20,11 @@ function __campaign_names
                 string replace -r '.*/([^/]+)/ledger\.jsonl$' '$1' -- $path
             end
         case hypothesis workload protocol
-            for path in $folder/conf/$argv[1]/*.yaml '@PACKAGED@'/$argv[1]/*.yaml
+            set -l packaged
+            if test "$argv[1]" = protocol -o \( -n "$folder" -a ! -d "$folder/conf/workload" \)
+                set packaged '@PACKAGED@'/$argv[1]/*.yaml
+            end
+            for path in $folder/conf/$argv[1]/*.yaml $packaged
                 string replace -r '.*/(.+)\.yaml$' '$1' -- $path
             end | sort -u
         case '*'

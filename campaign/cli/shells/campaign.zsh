@@ -8,12 +8,15 @@ _campaign_project() {
   print -r -- "$folder"
 }
 
-# The names of a config group (or of the campaigns under runs/), one a line; any other words as they are.
+# The names of a config group (or of the campaigns under runs/), one a line; any other words as they are. Packaged
+# protocols fit any project; the other packaged names fit one without a workload of its own.
 _campaign_names() {
   local folder=$(_campaign_project)
   case $1 in
     campaigns) print -rl -- $folder/runs/*/ledger.jsonl(N:h:t) ;;
-    hypothesis|workload|protocol) print -rl -- $folder/conf/$1/*.yaml(N:t:r) '@PACKAGED@'/$1/*.yaml(N:t:r) ;;
+    hypothesis|workload|protocol)
+      print -rl -- $folder/conf/$1/*.yaml(N:t:r)
+      [[ $1 == protocol || ( -n $folder && ! -d $folder/conf/workload ) ]] && print -rl -- '@PACKAGED@'/$1/*.yaml(N:t:r) ;;
     *) print -rl -- "$@" ;;
   esac
 }
