@@ -11,6 +11,9 @@ from typing import Any
 
 from campaign.ledger import Ledger
 from campaign.records import ACCEPT, Decision, Edit, Evidence, Memory, Need, Round, to_json
+from campaign.report.figures import Absent, Figure, figures
+from campaign.report.figures._palette import LIGHT
+from campaign.report.reported import gather
 from campaign.verdicts import judge
 from tests.reasoning import made
 from tests.reasoning.several import arms_round
@@ -69,7 +72,7 @@ def whole(ledger: Ledger) -> None:
     diagnosis(ledger, ("prenorm_fusion", "half"), ("GEMM", 0.60), ("Norm", 0.15), ("Copy", 0.25))
 
 
-def lively(ledger: Ledger, edits: int = 4, *, blocks: int = 40) -> None:
+def lively(ledger: Ledger, edits: int = 3, *, blocks: int = 20) -> None:
     """A campaign as a machine makes it: noise from block to block, drift within a round, memory that moves, a stack of
     up to `edits`; every third idea is worth something."""
     source = random.Random(7)
@@ -184,3 +187,30 @@ def hostile(ledger: Ledger) -> None:
     )
     diagnosis(ledger, (), (HOSTILE, 0.6), ("GEMM", 0.4))
     diagnosis(ledger, tuple(names[:2]), (HOSTILE, 0.5), ("GEMM", 0.5))
+
+
+def of(ledger: Ledger) -> dict[str, Figure | Absent]:
+    """The campaign's figures by their names."""
+    return {one.name: one for one in figures(gather(ledger))}
+
+
+def bars(axes: Any) -> list[tuple[float, float]]:
+    """(left, width) of each bar, from top to bottom of the drawing list."""
+    from matplotlib.patches import Rectangle
+
+    return [(one.get_x(), one.get_width()) for one in axes.patches if isinstance(one, Rectangle)]
+
+
+def marks(axes: Any, marker: str, colour: str) -> list[tuple[float, float]]:
+    """The points drawn with a marker of a colour, as (x, y)."""
+    return [
+        (float(x), float(y))
+        for line in axes.lines
+        if line.get_marker() == marker and line.get_color() == LIGHT[colour]
+        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    ]
+
+
+def said(drawing: Any) -> list[str]:
+    """The texts of a drawing that stand outside of its axes."""
+    return [text.get_text().replace(r"\$", "$") for text in drawing.texts]

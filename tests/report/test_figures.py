@@ -8,41 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from campaign.records import Evidence
-from campaign.report.figures import Absent, Figure, figures
-from campaign.report.figures._palette import BLUE, GREEN, LIGHT, PURPLE, QUIET, VERMILION
+from campaign.report.figures import Absent, Figure
+from campaign.report.figures._palette import BLUE, GREEN, PURPLE, QUIET, VERMILION
 from campaign.report.figures._sheet import drawn
-from campaign.report.reported import gather
 from tests.reasoning import made
 from tests.report import figured, together, written
 
 NAMES = ["headline", "waterfall", "forest", "memory", "interactions", "families", "traces", "floor", "power"]
 HALF = 0.0183738  # half width of the 95 % interval of four rounds that wander by .01, in logs: see `written`
-
-
-def of(ledger):
-    return {one.name: one for one in figures(gather(ledger))}
-
-
-def bars(axes):
-    """(left, width) of each bar, from top to bottom of the drawing list."""
-    from matplotlib.patches import Rectangle
-
-    return [(one.get_x(), one.get_width()) for one in axes.patches if isinstance(one, Rectangle)]
-
-
-def marks(axes, marker, colour):
-    """The points drawn with a marker of a colour, as (x, y)."""
-    return [
-        (float(x), float(y))
-        for line in axes.lines
-        if line.get_marker() == marker and line.get_color() == LIGHT[colour]
-        for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
-    ]
-
-
-def said(drawing):
-    return [text.get_text().replace(r"\$", "$") for text in drawing.texts]
 
 
 def near(*values):
@@ -53,7 +26,7 @@ def near(*values):
 def whole(tmp_path_factory):
     with written.opened(tmp_path_factory.mktemp("whole")) as ledger:
         figured.whole(ledger)
-        yield of(ledger)
+        yield figured.of(ledger)
 
 
 @pytest.fixture
@@ -84,10 +57,10 @@ def test_the_headline_has_both_rates_and_the_interval_of_the_ratio(whole):
     )
     with drawn(one) as drawing:
         [axes] = drawing.axes
-        assert bars(axes) == [near(0, 100), near(0, 100 * math.exp(0.15))]
+        assert figured.bars(axes) == [near(0, 100), near(0, 100 * math.exp(0.15))]
         [interval] = [line for line in axes.lines if len(line.get_xdata()) > 1]
         assert list(interval.get_xdata()[:2]) == near(100 * math.exp(0.15 - HALF), 100 * math.exp(0.15 + HALF))
-        assert {"root", "head", "tokens/s", "1.162x"} <= set(said(drawing))
+        assert {"root", "head", "tokens/s", "1.162x"} <= set(figured.said(drawing))
 
 
 def test_the_waterfall_goes_from_level_to_level_and_ends_at_the_measured_head(whole):
@@ -96,8 +69,8 @@ def test_the_waterfall_goes_from_level_to_level_and_ends_at_the_measured_head(wh
     first, second = 100 * math.exp(0.10), 100 * math.exp(0.18)
     with drawn(one) as drawing:
         [axes] = drawing.axes
-        assert bars(axes) == [near(100, first - 100), near(first, second - first)]
-        [(head, _)] = marks(axes, "D", GREEN)
+        assert figured.bars(axes) == [near(100, first - 100), near(first, second - first)]
+        [(head, _)] = figured.marks(axes, "D", GREEN)
         assert head == pytest.approx(116.1834, rel=1e-6)
         low, high = axes.get_xlim()
         assert low < 100 and high > 100 * math.exp(0.18 + HALF)
@@ -110,11 +83,11 @@ def test_the_waterfall_goes_from_level_to_level_and_ends_at_the_measured_head(wh
 def test_a_level_without_root_in_its_rounds_is_multiplied_and_drawn_hollow(ledger):
     written.faster(ledger, "a")
     written.faster(ledger, "b", stack=("a",), edit=together.HALF)
-    one = of(ledger)["waterfall"]
+    one = figured.of(ledger)["waterfall"]
     root = 100 * math.exp(-0.10)  # tokens/s: a's control takes e^.10 s for 100 tokens
     with drawn(one) as drawing:
         [axes] = drawing.axes
-        assert bars(axes) == [near(root, 100 - root), near(100, 100 * math.exp(0.10) - 100)]
+        assert figured.bars(axes) == [near(root, 100 - root), near(100, 100 * math.exp(0.10) - 100)]
         assert [patch.get_facecolor()[3] for patch in axes.patches if hasattr(patch, "get_width")] == [1, 0]
     assert "#2: root was not timed beside it" in one.caption and "arithmetic" in one.caption
     assert "Head has not been measured" in one.caption
@@ -124,11 +97,11 @@ def test_an_edit_that_a_person_ruled_in_changes_no_level(ledger):
     written.faster(ledger, "a")
     skewed = written.record(ledger, written.evidence(written.plan("b"), probe=made.probe(parity=None)))
     ledger.rule(skewed.id, "accept", "known to be harmless")
-    one = of(ledger)["waterfall"]
+    one = figured.of(ledger)["waterfall"]
     assert "#2: in the stack by a person's ruling, without a ratio." in one.caption
     with drawn(one) as drawing:
-        assert bars(drawing.axes[0])[1] == near(100, 0)
-        assert "not timed" in said(drawing)
+        assert figured.bars(drawing.axes[0])[1] == near(100, 0)
+        assert "not timed" in figured.said(drawing)
 
 
 def test_the_forest_has_the_prediction_beside_every_measured_interval(whole):
@@ -136,15 +109,15 @@ def test_the_forest_has_the_prediction_beside_every_measured_interval(whole):
     assert one.rows == ("#1", "#2", "#3", "#4", "#5", "#6")
     with drawn(one) as drawing:
         [axes] = drawing.axes
-        assert [x for x, _ in marks(axes, "o", BLUE)] == near(math.exp(0.10), math.exp(0.08))
-        assert [x for x, _ in marks(axes, "v", VERMILION)] == near(math.exp(-0.10))
-        predicted = marks(axes, "D", PURPLE)
+        assert [x for x, _ in figured.marks(axes, "o", BLUE)] == near(math.exp(0.10), math.exp(0.08))
+        assert [x for x, _ in figured.marks(axes, "v", VERMILION)] == near(math.exp(-0.10))
+        predicted = figured.marks(axes, "D", PURPLE)
         assert [x for x, _ in predicted] == near(1.1, 1.1, 1.1, 1.1)  # not of the null, nor of what was not timed
-        assert [y for _, y in predicted[:2]] == [y for _, y in marks(axes, "o", BLUE)]
-        [(alone, below)] = marks(axes, "s", GREEN)  # half alone on root, e^.10
-        assert alone == pytest.approx(math.exp(0.10)) and below > marks(axes, "o", BLUE)[1][1]
-        assert "invalid, no ratio" in said(drawing)
-        assert any("ratio" in text for text in said(drawing))
+        assert [y for _, y in predicted[:2]] == [y for _, y in figured.marks(axes, "o", BLUE)]
+        [(alone, below)] = figured.marks(axes, "s", GREEN)  # half alone on root, e^.10
+        assert alone == pytest.approx(math.exp(0.10)) and below > figured.marks(axes, "o", BLUE)[1][1]
+        assert "invalid, no ratio" in figured.said(drawing)
+        assert any("ratio" in text for text in figured.said(drawing))
     assert "6 decisions: 2 accept, 1 reject, 2 inconclusive, 1 invalid." in one.alt
     assert "3 of 4 predicted ratios lie in the measured 95 % interval." in one.alt
 
@@ -153,11 +126,11 @@ def test_a_ratio_far_off_does_not_press_the_others_flat(ledger):
     for number in range(5):
         written.slower(ledger, f"idea_{number}")
     written.record(ledger, written.evidence(written.plan("awful"), [-5.0 + wander for wander in together.WANDER]))
-    with drawn(of(ledger)["forest"]) as drawing:
-        low, high = drawing.axes[0].get_xlim()
+    with drawn(figured.of(ledger)["forest"]) as drawing:
+        low, _ = drawing.axes[0].get_xlim()
         assert 0.2 < low < 0.905 / 4  # e^-5 = .007 is drawn at the edge
-        assert min(x for x, _ in marks(drawing.axes[0], "v", VERMILION)) == low
-        assert any(text.startswith("0.007x") for text in said(drawing))
+        assert min(x for x, _ in figured.marks(drawing.axes[0], "v", VERMILION)) == low
+        assert any(text.startswith("0.007x") for text in figured.said(drawing))
 
 
 def test_throughput_and_memory_follow_the_accepted_path(whole):
@@ -165,11 +138,11 @@ def test_throughput_and_memory_follow_the_accepted_path(whole):
     one = whole["memory"]
     with drawn(one) as drawing:
         [axes] = drawing.axes
-        path = marks(axes, "o", BLUE)
+        path = figured.marks(axes, "o", BLUE)
         assert [x for x, _ in path] == [400, 400, 390, 500]
         assert [y for _, y in path] == near(100, *(100 * math.exp(log) for log in (0.10, 0.18, 0.15)))
-        assert marks(axes, "s", QUIET) == [near(400, 100 * math.exp(-0.10)), near(400, 100 * math.exp(0.05))]
-        assert {"peak memory, MiB", "tokens/s", "root", "head"} <= set(said(drawing))
+        assert figured.marks(axes, "s", QUIET) == [near(400, 100 * math.exp(-0.10)), near(400, 100 * math.exp(0.05))]
+        assert {"peak memory, MiB", "tokens/s", "root", "head"} <= set(figured.said(drawing))
     assert "from root at 100.00 tokens/s and 400.0 MiB to head at 116.2 and 500.0 MiB" in one.alt
 
 
@@ -177,7 +150,7 @@ def test_an_interaction_is_read_from_its_own_rounds(whole):
     """half with prenorm_fusion: .08 on it and .10 alone, so e^-.02; B with A: e^-.05."""
     one = whole["interactions"]
     with drawn(one) as drawing:
-        assert {"prenorm_fusion", "half", "A", "B", "? 0.980", "▼ 0.951"} <= set(said(drawing))
+        assert {"prenorm_fusion", "half", "A", "B", "? 0.980", "▼ 0.951"} <= set(figured.said(drawing))
         filled = [patch for patch in drawing.axes[0].patches if patch.get_facecolor()[3] > 0]
         assert len(filled) == 2 and len(drawing.axes[0].patches) == 4
     assert one.rows == ("#3", "finding 2")
@@ -185,121 +158,8 @@ def test_an_interaction_is_read_from_its_own_rounds(whole):
     assert "redundancy; half with prenorm_fusion 0.980x" in one.alt
 
 
-def test_families_are_compared_before_and_after_the_stack(whole):
-    one = whole["families"]
-    with drawn(one) as drawing:
-        assert bars(drawing.axes[0]) == [near(0, share) for share in (50, 60, 30, 15, 20, 25)]
-        assert {"50.0 % → 60.0 %", "30.0 % → 15.0 %", "share of the busy time, %"} <= set(said(drawing))
-    assert one.rows == ("diagnosis 1", "diagnosis 2")
-    assert "Norm 30.0 % to 15.0 %" in one.alt
-    assert "no ratio comes from them" in one.evidence
-
-
-def test_one_profiled_configuration_has_no_after(ledger):
-    figured.diagnosis(ledger, (), ("GEMM", 0.75), ("Copy", 0.25))
-    one = of(ledger)["families"]
-    assert "there is no after" in one.caption
-    with drawn(one) as drawing:
-        assert bars(drawing.axes[0]) == [near(0, 75), near(0, 25)]
-
-
-def test_the_comparison_of_a_profile_gives_both_sides(ledger):
-    """GEMM 60 -> 60 of 100 -> 80 ns, so 60 % -> 75 %; Copy 40 -> 20."""
-    change = '{"name": "%s", "family": "x", "before_ns": %d, "after_ns": %d}'
-    families = f"[{change % ('GEMM', 60, 60)}, {change % ('Copy', 40, 20)}]"
-    raw = ledger.keep(f'{{"comparison": {{"families": {families}}}}}'.encode(), ".json")
-    body = {"workload": "hybrid_tiny", "stack": [], "hypothesis": "prenorm_fusion",
-            "documents": [{"name": "comparison.json", "raw": raw}]}  # fmt: skip
-    ledger.append("profile", "profile-1", body)
-    one = of(ledger)["families"]
-    assert one.rows == ("profile 1",)
-    assert "Copy 40.0 % to 25.0 %" in one.alt and "GEMM 60.0 % to 75.0 %" in one.alt
-    ledger.path(raw).write_bytes(b"{}")
-    assert isinstance(of(ledger)["families"], Absent)
-
-
-def test_traces_say_how_far_the_level_drifted(ledger):
-    """Both arms slow down by 10 % in the middle of every round, and the ratio is 1.0 / 0.9 throughout."""
-    plan = written.plan("a")
-    rounds = tuple(
-        replace(made.made_round((1.0, 1.0, 1.1, 1.1), (0.9, 0.9, 0.99, 0.99), stage=stage, index=index),
-                id=f"a-{stage}-{index}",
-                trials=tuple(made.trial(arm, id=f"a-{stage}-{index}-{arm}") for arm in ("control", "treatment")))
-        for stage in ("screen", "confirm") for index in range(4)
-    )  # fmt: skip
-    written.record(ledger, Evidence(plan, made.probe(), rounds))
-    one = of(ledger)["traces"]
-    assert "#1 a: the level of control moved by at most 10.0 % within a round and 0 % between rounds" in one.alt
-    assert one.alt.startswith("Step times of 64 blocks in 8 rounds.")
-    with drawn(one) as drawing:
-        [axes] = drawing.axes
-        levels = [line.get_ydata()[0] for line in axes.lines if line.get_linewidth() == 2]
-        assert levels == [pytest.approx(1050), pytest.approx(945)] * 8  # medians, ms
-        assert {"drift 10.0 %", "ms a step", "round (c: to confirm), wall clock"} <= set(said(drawing))
-        assert [label.get_text() for label in axes.get_xticklabels()] == [
-            "1", "2", "3", "4", "c1", "c2", "c3", "c4",
-        ]  # fmt: skip
-
-
-def test_lost_block_times_leave_no_trace_and_are_said(ledger):
-    written.slower(ledger)
-    for file in (ledger.folder / "raw").glob("*.jsonl"):
-        file.unlink()
-    found = of(ledger)
-    assert found["traces"] == Absent(
-        "traces",
-        "Block times as they ran",
-        "The raw block times of #1 are missing or altered: campaign ledger --check says more.",
-    )
-    assert isinstance(found["forest"], Figure)
-
-
-def test_the_floor_is_that_of_the_equal_arms(whole):
-    one = whole["floor"]
-    assert one.rows == ("#1", "#6")
-    assert "Rounds scatter by 1.15 %" in one.alt and "1 of 1 A/A intervals hold 1" in one.alt
-    with drawn(one) as drawing:
-        curve, nulls = drawing.axes
-        points = dict(marks(curve, "o", BLUE))
-        # measurement 5.2 has q = 6.2 for 3 rounds and 1.2 for 12 at power .9; at .95 both are a little more
-        assert 6.2 < math.log1p(points[3] / 100) / 0.0115470 < 7.5
-        assert 1.2 < math.log1p(points[12] / 100) / 0.0115470 < 1.4
-        assert marks(nulls, "s", QUIET)[0][0] == pytest.approx(1.0)
-        assert {"rounds", "speedup, %"} <= set(said(drawing))
-
-
-def test_power_is_what_simulated_tests_find(whole, tmp_path_factory):
-    """20,000 t tests over rounds drawn from a normal distribution, at the declared alpha; scatter .0115470, d = 3 %."""
-    import numpy
-
-    from campaign.effects.intervals import t_quantile
-    from campaign.report.figures._scatter import scatter
-    from campaign.report.figures.power import power
-
-    with written.opened(tmp_path_factory.mktemp("power")) as ledger:
-        figured.null(ledger)
-        written.slower(ledger)
-        told = scatter(gather(ledger))
-    assert told.sd == pytest.approx(0.0115470, rel=1e-5) and told.alpha == 0.01
-    source = numpy.random.default_rng(5)
-    for rounds, effect in ((4, 0.03), (5, 0.03), (8, 0.015)):
-        logs = source.normal(math.log1p(effect), told.sd, (20_000, rounds))
-        t = logs.mean(axis=1) / logs.std(axis=1, ddof=1) * math.sqrt(rounds)
-        share = float((t > t_quantile(0.99, rounds - 1)).mean())
-        assert 0.2 < share < 0.95
-        assert power(told, rounds, effect) == pytest.approx(share, abs=4 * math.sqrt(0.25 / 20_000))
-
-
-def test_without_equal_arms_the_scatter_is_that_of_the_decisions(ledger):
-    written.slower(ledger)
-    found = of(ledger)
-    assert found["floor"].evidence == "No A/A floor here: the scatter is that of one decision's own rounds."
-    assert "No A/A null was measured." in found["floor"].alt
-    assert "the decisions' own rounds" in found["power"].evidence
-
-
 def test_a_campaign_without_a_decision_has_no_figure_and_says_why(ledger):
-    found = of(ledger)
+    found = figured.of(ledger)
     assert list(found) == NAMES
     assert all(isinstance(one, Absent) and one.why.endswith(".") for one in found.values())
     assert found["forest"].why == "No decision has been made yet."
@@ -308,7 +168,7 @@ def test_a_campaign_without_a_decision_has_no_figure_and_says_why(ledger):
 
 def test_one_accepted_edit_is_its_own_headline_and_says_that_it_is_not_fresh(ledger):
     written.faster(ledger)
-    found = of(ledger)
+    found = figured.of(ledger)
     one = found["headline"]
     assert one.rows == ("#1",) and "campaign revalidate" in one.caption
     assert "1.105x, 95 % interval [1.085, 1.126]" in one.alt
@@ -319,20 +179,20 @@ def test_a_headline_of_before_the_stack_moved_says_so(ledger):
     together.two_edits(ledger)
     together.headline(ledger)
     ledger.revoke(ledger.decisions()[1].id, "flaky")
-    found = of(ledger)
+    found = figured.of(ledger)
     assert "before the stack moved" in found["headline"].title
     assert "The stack has moved" in found["headline"].alt
     assert "Head was measured before the stack moved." in found["waterfall"].caption
     with drawn(found["forest"]) as drawing:
-        assert "#2 half (out)" in said(drawing)
+        assert "#2 half (out)" in figured.said(drawing)
 
 
 def test_cpu_time_is_never_called_tokens_a_second_alone(ledger):
     plan = written.plan("a", protocol={"clock": "cpu"})
     written.record(ledger, written.evidence(plan, written.SCREEN, written.CONFIRM))
-    one = of(ledger)["headline"]
+    one = figured.of(ledger)["headline"]
     with drawn(one) as drawing:
-        assert "tokens/s of CPU time" in said(drawing)
+        assert "tokens/s of CPU time" in figured.said(drawing)
     assert "tokens/s of CPU time" in one.alt
 
 
@@ -341,19 +201,19 @@ def test_steps_without_tokens_are_compared_by_their_ratio(ledger):
     verdict = written.judge(evidence)
     effect = replace(verdict.effect, control_tokens_per_second=0.0, treatment_tokens_per_second=0.0)
     written.record(ledger, evidence, verdict=replace(verdict, effect=effect))
-    found = of(ledger)
+    found = figured.of(ledger)
     with drawn(found["waterfall"]) as drawing:
-        assert bars(drawing.axes[0]) == [near(1, math.exp(0.10) - 1)]
-        assert "speed, root = 1 (ratio)" in said(drawing)
+        assert figured.bars(drawing.axes[0]) == [near(1, math.exp(0.10) - 1)]
+        assert "speed, root = 1 (ratio)" in figured.said(drawing)
 
 
 def test_many_decisions_are_paged_to_the_newest_and_the_caption_says_so(tmp_path):
     with written.opened(tmp_path) as ledger:
         figured.many(ledger, 200)
-        found = of(ledger)
+        found = figured.of(ledger)
         assert found["forest"].rows == tuple(f"#{number}" for number in range(171, 201))
         assert "The most recent 30 of 200 decisions; the table has all of them." in found["forest"].caption
         assert "The most recent 14 of 50 accepted edits" in found["waterfall"].caption
         with drawn(found["waterfall"]) as drawing:
-            assert "root and 36 earlier edits" in said(drawing)
+            assert "root and 36 earlier edits" in figured.said(drawing)
         assert len(found["floor"].rows) <= 31

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure as Drawing
 
+Switch = Callable[[str], str]  # from a colour of light paper to what stands in the SVG
 SPACE = "http://www.w3.org/2000/svg"
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
@@ -93,7 +95,7 @@ def _for_file(figure: Figure, whole: Element, *, dark: bool) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{made}\n'
 
 
-def _rewritten(figure: Figure, whole: Element, colour, *, ground: str) -> str:  # type: ignore[no-untyped-def]
+def _rewritten(figure: Figure, whole: Element, colour: Switch, *, ground: str) -> str:
     from xml.etree import ElementTree
 
     used = _references(whole)
@@ -129,7 +131,7 @@ def _references(whole: Element) -> set[str]:
     return found
 
 
-def _copied(one: Element, prefix: str, used: set[str], colour) -> list[Element]:  # type: ignore[no-untyped-def]
+def _copied(one: Element, prefix: str, used: set[str], colour: Switch) -> list[Element]:
     """The element without what a page needs not, or its children in its place where it only groups them."""
     from xml.etree import ElementTree
 
@@ -170,7 +172,7 @@ def _tight(path: str) -> str:
     return re.sub(r"\s*([A-Za-z])\s*", r"\1", path)
 
 
-def _styled(style: str, colour) -> str:  # type: ignore[no-untyped-def]
+def _styled(style: str, colour: Switch) -> str:
     parts = []
     for part in style.split(";"):
         name, _, value = part.partition(":")

@@ -27,6 +27,11 @@ class Scatter:
     protocol: Protocol
     plan_row: str
 
+    @property
+    def last(self) -> int:
+        """The rounds of the last declared look, at least the 2 that have a scatter."""
+        return max(self.protocol.looks[-1], 2)
+
 
 def scatter(reports: Reports) -> Scatter | None:
     """The newest A/A floor, else the median scatter of the newest decisions; None where no round has been compared."""

@@ -33,7 +33,7 @@ def figure(reports: Reports) -> Figure | None:
     if shown:
         entries.append(("s", QUIET, True, "A/A, 95 %"))
     top = key_height(entries) + 10
-    last = told.protocol.looks[-1]
+    last = told.last
     return Figure(
         name="floor",
         title=TITLE,
@@ -64,7 +64,7 @@ def absent(reports: Reports) -> str:
 
 def rounds_of(told: Scatter) -> list[int]:
     """The numbers of rounds on the axis: up to the last declared look, and a third more."""
-    last = max(told.protocol.looks[-1], 6)
+    last = max(told.last, 6)
     return list(range(min(FEWEST, last), math.ceil(last * 4 / 3) + 1))
 
 

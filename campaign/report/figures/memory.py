@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from campaign import units
 from campaign.records import ACCEPT
@@ -24,6 +25,9 @@ from campaign.report.figures._sheet import (
 )
 from campaign.report.figures._words import latest, sentences, width
 from campaign.report.reported import Reported, Reports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ORDER = 40
 TITLE = "Throughput against peak memory"
@@ -174,7 +178,7 @@ def _draw(
     sheet.text(LEFT + 2, top + HIGH / 2, told.unit, size=SMALL, align="center", turned=True)
 
 
-def _name(sheet: Sheet, axes, told: Climb, path: Sequence[Point], others: Sequence[Point]) -> None:  # type: ignore[no-untyped-def]
+def _name(sheet: Sheet, axes: Axes, told: Climb, path: Sequence[Point], others: Sequence[Point]) -> None:
     """A name beside each point where there is room for it: of the path first, ends before the middle."""
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
     box = axes.get_position()

@@ -35,7 +35,7 @@ def figure(reports: Reports) -> Figure | None:
         for (marker, colour), effect in zip(STYLES, effects, strict=True)
     ]
     top = key_height(entries) + 10
-    last = told.protocol.looks[-1]
+    last = told.last
     at_last = "; ".join(f"{100 * effect:.3g} % with {_percent(power(told, last, effect))}" for effect in effects)
     looks = ", ".join(map(str, told.protocol.looks))
     split = "/".join(f"{share:g}" for share in told.protocol.alpha_split)

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from campaign import units
 from campaign.errors import CampaignError
@@ -17,6 +18,9 @@ from campaign.report.figures._palette import BLUE, LIGHT, LINE, QUIET
 from campaign.report.figures._sheet import LEFT, RIGHT, SMALL, Key, Sheet, key_height, place, scale
 from campaign.report.figures._words import fitted, plain, sentences
 from campaign.report.reported import Reported, Reports, Studied
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ORDER = 70
 TITLE = "Block times as they ran"
@@ -196,7 +200,7 @@ def _panel(sheet: Sheet, trace: Trace, top: float) -> None:
     sheet.text((AXES_LEFT + RIGHT) / 2, top + PANEL + 34, words, size=SMALL, align="center")
 
 
-def _dots(axes, xs: Sequence[float], ys: Sequence[float], colour: str, wide: float) -> None:  # type: ignore[no-untyped-def]
+def _dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, wide: float) -> None:
     """All dots as one path of strokes that are as long as they are thick: a tenth of the size of markers."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

@@ -151,7 +151,7 @@ def _draw(sheet: Sheet, told: Climb, shown: Sequence[Level], entries: Sequence[K
     if whole is None:
         _line(sheet, y, "head", "not measured")
     else:
-        said = f"{number(rate * whole.ratio)}  {units.ratio(whole.ratio)}"
+        said = f"{number(rate * whole.ratio)} ({units.ratio(whole.ratio)})"
         _line(sheet, y, "head against root" if told.head and told.head.present else "head of before against root", said)
         intervals.append((rate * whole.low, rate * whole.high, y + LANE))
         axes.plot([rate * whole.ratio], [y + LANE], **style("D", GREEN), ms=10, zorder=4)
@@ -169,7 +169,7 @@ def _join(axes: Axes, x: float, y: float) -> None:
 def _words(rate: float, level: Level) -> str:
     if not level.timed:
         return "not timed"
-    return f"{number(rate * level.ratio)}  {units.ratio(level.ratio / level.before)}"
+    return f"{number(rate * level.ratio)} ({units.ratio(level.ratio / level.before)})"
 
 
 def _line(sheet: Sheet, y: float, name: str, said: str) -> None:
