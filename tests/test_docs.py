@@ -29,6 +29,7 @@ from campaign.config import jobs
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 MARK = "<!-- run -->"
+SCRIPT = re.compile(r"<!-- run python -->\n+```python\n(.*?)```", re.DOTALL)  # one script a page
 HYDRA = {"-m", "-p", "--version", "-h"}
 # Names that stand for a person's own.
 STANDS_FOR = {
@@ -93,6 +94,18 @@ def test_marked_blocks_run(project, page):
         command = [sys.executable, *(["-m", "campaign", *words[1:]] if words[0] == "campaign" else words[1:])]
         done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, (line, done.stdout[-500:], done.stderr[-2000:])
+
+
+SCRIPT_PAGES = [page for page in PAGES if SCRIPT.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", SCRIPT_PAGES, ids=lambda page: page.stem)
+def test_marked_scripts_run(project, page, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(project))  # its lease is its own
+    (project / "script.py").write_text("\n".join(SCRIPT.findall(page.read_text())))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "script.py"], cwd=project, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_the_case_study_page_has_the_table_that_its_script_prints(project):
