@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from campaign.records import Trial
@@ -30,3 +30,10 @@ def watched(trial: Trial) -> bool:
 def uncounted(facts: Mapping[str, Any]) -> bool:
     """Whether nobody can count what runs in the probed arm: a command that is only watched."""
     return facts.get("way") == "command"
+
+
+def not_looked_at(untold: Sequence[str]) -> str:
+    """'gradient norms and gradients were not looked at: the workload does not tell them'."""
+    words = [{"loss": "losses", "gradient norm": "gradient norms"}.get(what, what) for what in untold]
+    several = f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else words[0]
+    return f"{several} were not looked at: the workload does not tell them"

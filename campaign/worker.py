@@ -64,7 +64,7 @@ class Worker:
             self.launched = launch(Path(request["root"]), config)
             return self.launched.answer(request)
         if request["variant"]:
-            config = getattr(workload_class, request["variant"])(config)
+            config = _variant(workload_class, request["variant"])(config)
         self.config = config
         if request["probing"] and str(config.get("device", "")).startswith("cuda"):
             # A captured graph dispatches its operators once, while it is built.
@@ -187,6 +187,25 @@ def _workload_class(request: Mapping[str, Any]) -> Any:
     sys.path.insert(0, request["root"])
     module, _, name = request["target"].rpartition(".")
     return getattr(importlib.import_module(module), name)
+
+
+class NoVariant(Exception):
+    """A workload that has no such variant; `answer` makes a failed trial of it."""
+
+    kind = "crashed"
+    remedy = "claim what needs no reference: hypothesis.parity.kind=loss, or bitwise"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _variant(workload_class: Any, name: str) -> Any:
+    """The classmethod that makes the config of a variant. Raises NoVariant."""
+    found = getattr(workload_class, name, None)
+    if found is None:
+        raise NoVariant(f"{workload_class.__name__} has no `{name}`, by which the parity claim is judged")
+    return found
 
 
 def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:

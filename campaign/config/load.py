@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from campaign.config.claimed import check_claimed
 from campaign.config.compose import Composer, composer_for, group_choices
 from campaign.config.edits import settings
 from campaign.config.explain import leaves
@@ -42,6 +43,7 @@ def load(root: Path, overrides: Sequence[str], *, json: bool = False, searchpath
     protocol = protocol_for(values.get("protocol"), workload["device"])
     _check_clock(protocol, workload)
     hypothesis = hypothesis_for(values.get("hypothesis"), choice, composer, str(composed.choices["workload"]))
+    check_claimed(hypothesis, protocol, workload)
     campaign = section(values.get("campaign"), "campaign", ("name",))["name"]
     if not isinstance(campaign, str):
         raise BadInput(f"campaign.name = {campaign!r}: must be a text", remedy=f"campaign.name='\"{campaign}\"'")

@@ -25,6 +25,7 @@ SHARES = (
 )
 ABOVE_ZERO = ("warmup_tolerance", "start_deadline_seconds", "reply_deadline_seconds")
 NOT_NEGATIVE = ("block_minimum_seconds", "lead_steps", "memory_min_bytes", "seed")
+MAY_BE_NULL = ("contention_limit",)  # null where the device says nothing either: no limit
 AT_LEAST_ONE = ("block_steps", "warmup_minimum_steps", "warmup_window_steps", "probe_steps")
 
 
@@ -55,7 +56,7 @@ def protocol_for(node: Any, device: str) -> Protocol:
     defaults = by_device.get(device) or {}
     filled = {name: given[name] if given.get(name) is not None else defaults.get(name) for name in FIELDS}
     for name, value in filled.items():
-        if value is None:
+        if value is None and name not in MAY_BE_NULL:
             raise BadInput(
                 f"protocol.{name} is null and protocol.by_device.{device} does not say it either",
                 remedy=f"protocol.{name}=VALUE",
@@ -84,7 +85,9 @@ def _check(protocol: Protocol) -> None:
     number(pairs, "protocol.pairs", "even and at least 2, because two pairs balance each other", _even(pairs))
     rounds = protocol.confirm_rounds
     number(rounds, "protocol.confirm_rounds", "at least 2, because one round has no scatter", rounds >= 2)
-    number(protocol.contention_limit, "protocol.contention_limit", "above 1", protocol.contention_limit > 1)
+    if protocol.contention_limit is not None:
+        limit = protocol.contention_limit
+        number(limit, "protocol.contention_limit", "above 1, or null for steps that wait by design", limit > 1)
     suspect = protocol.suspect_ratio
     number(suspect, "protocol.suspect_ratio", "control seconds / treatment seconds, above 1", suspect > 1)
     number(protocol.arms, "protocol.arms", "2 or 4", protocol.arms in (2, 4))

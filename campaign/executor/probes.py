@@ -12,6 +12,7 @@ from campaign.errors import TrialFailed
 from campaign.executor.process import TrialProcess, build_request
 from campaign.provenance import Checkout
 from campaign.records import Arm, ArmProbe, Plan
+from campaign.records.plan import REFERENCED
 
 AT_ONCE = 2  # processes side by side; nothing is timed here
 
@@ -21,12 +22,12 @@ def run_probe(
 ) -> tuple[dict[str, ArmProbe], dict[str, Path]]:
     """Probe the arms that the parity claim needs, each in a fresh process, in `root` or in its arm's own of `places`.
 
-    Returns the probes and the files of step-1 gradients, by role: control, treatment and, unless the claim is
-    bitwise, reference (control's workload, quantization off, reference kernels) and for rounding also exact
-    (treatment's, quantization off). Stops after the first pair in which an arm failed.
+    Returns the probes and the files of step-1 gradients, by role: control, treatment and, where the claim is judged by
+    it, reference (control's workload, quantization off, reference kernels) and for rounding also exact (treatment's,
+    quantization off). Stops after the first pair in which an arm failed.
     """
     wanted: list[tuple[str, Arm, str]] = [("control", plan.control, ""), ("treatment", plan.treatment, "")]
-    if plan.hypothesis.parity.kind != "bitwise":
+    if plan.hypothesis.parity.kind in REFERENCED:
         wanted.append(("reference", plan.control, "reference"))
     if plan.hypothesis.parity.kind == "rounding":
         wanted.append(("exact", plan.treatment, "exact"))

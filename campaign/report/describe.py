@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from campaign.records import ArmParity, ArmProbe, Evidence, ExpectedChange, ParityMeasure, Probe
+from campaign.records import ArmParity, ArmProbe, Evidence, ExpectedChange, ParityClaim, ParityMeasure, Probe
+from campaign.records.plan import NOT_COMPARED, REFERENCED
+from campaign.traits import not_looked_at, ranks, uncounted
+from campaign.units import counted
 
 NOT_PROBED = "not probed"
+NOT_COMPARED_WORDS = "none: not compared"
 OTHERS = 3
 
 
@@ -15,18 +19,44 @@ def describe_parity(evidence: Evidence) -> str:
 
     Distances are relative L2 norms to the reference's gradients of step 1 (`campaign/parity.py`).
     """
-    from campaign.verdicts.parity import broken
+    from campaign.verdicts.parity import judged
 
     claim, probe = evidence.plan.hypothesis.parity, evidence.probe
+    if claim.kind == NOT_COMPARED and probe is not None:
+        return NOT_COMPARED_WORDS + _failures(probe)
     if probe is None or probe.parity is None:
         return NOT_PROBED + _failures(probe)
     measured = probe.parity
-    outcome = "RED" if broken(claim, measured, steps=evidence.plan.rules > 1) else "ok"
-    parts = ["equal to the bit"] if measured.bitwise else _distances(measured, claim.bound, claim.factor)
-    if not measured.bitwise and claim.kind != "bitwise":
-        parts += _step_by_step(measured)
-    parts.append(f"largest loss difference {measured.loss_difference:.3g}")
+    outcome = "RED" if judged(evidence) else "ok"
+    referenced = claim.kind in REFERENCED
+    if measured.bitwise:
+        parts = ["equal to the bit"]
+    elif referenced:
+        parts = [*_distances(measured, claim.bound, claim.factor), *_step_by_step(measured)]
+    else:
+        parts = _against_control(measured, claim, several=ranks(probe.arm("control").facts) > 1)
+    if measured.loss_difference is not None:
+        parts.append(f"largest loss difference {measured.loss_difference:.3g}")
+    parts += [not_looked_at(measured.untold)] if measured.untold else []
+    parts += measured.unlike
     return f"{claim.kind}: {outcome}; {', '.join(parts)}" + (f" ({measured.message})" if measured.message else "")
+
+
+def _against_control(measured: ParityMeasure, claim: ParityClaim, *, several: bool) -> list[str]:
+    """'loss within 0.0012 of control's over 8 steps (at most 0.02), gradients 0.0004 from control's'. Several ranks
+    that are to be equal to the bit may differ in the order of their sums, and by how much is shown."""
+    if claim.kind == "bitwise" and not several:
+        return ["not equal to the bit"]
+    parts = [] if claim.kind == "loss" else ["not equal to the bit"]
+    if measured.loss_apart:
+        limit = f" (at most {claim.bound:g})" if claim.kind == "loss" else ""
+        over = counted(len(measured.loss_apart), "step")
+        parts.append(f"loss within {max(measured.loss_apart):.2g} of control's over {over}{limit}")
+    if measured.norm_apart:
+        parts.append(f"gradient norm within {max(measured.norm_apart):.2g}")
+    if measured.gradient_distance is not None:
+        parts.append(f"gradients {measured.gradient_distance:.2g} from control's")
+    return parts
 
 
 def _distances(measured: ParityMeasure, bound: float, factor: float) -> list[str]:
@@ -49,14 +79,16 @@ def _step_by_step(measured: ParityMeasure) -> list[str]:
         return []
 
     def largest(values: Callable[[ArmParity], tuple[float, ...]]) -> str:
-        said = {side: f"{max(values(arm)):.2g}" for side, arm in sides.items() if arm is not None}
+        said = {side: f"{max(values(arm)):.2g}" for side, arm in sides.items() if arm is not None and values(arm)}
         beside = ", ".join(f"{side} {value}" for side, value in said.items() if side)
         return f"{said['']} ({beside})"
 
-    parts = [
-        f"against the reference over {len(treatment.losses)} steps loss within {largest(lambda arm: arm.losses)}",
-        f"gradient norm within {largest(lambda arm: arm.gradient_norms)}",
-    ]
+    over = f"against the reference over {len(treatment.losses)} steps"
+    parts = []
+    if treatment.losses:
+        parts.append(f"{over} loss within {largest(lambda arm: arm.losses)}")
+    if treatment.gradient_norms:
+        parts.append(f"gradient norm within {largest(lambda arm: arm.gradient_norms)}")
     worst = treatment.worst
     if worst is not None:
         parts.append(
@@ -81,6 +113,8 @@ def describe_engagement(evidence: Evidence) -> str:
     said = "; ".join(_change(change, *arms) for change in expected) or "nothing predicted"
     if plan.rules < 2 or plan.hypothesis.null:
         return said
+    if all(uncounted(arm.facts) for arm in arms):
+        return f"{said}; nothing can be counted in a command that is only watched"
     others = changes(*arms, without=[change.counter for change in expected])
     more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
     return f"{said}; also changed: {', '.join(others[:OTHERS])}{more}" if others else said

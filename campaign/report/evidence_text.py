@@ -233,7 +233,7 @@ def _probed(arm: ArmProbe) -> str:
         return said
     counters = [f"{name} {value:g}" for name, value in list(arm.counters.items())[:MOST_COUNTERS]]
     more = f" and {len(arm.counters) - MOST_COUNTERS} more" if len(arm.counters) > MOST_COUNTERS else ""
-    losses = ", ".join(f"{loss:.6g}" for loss in arm.losses)
+    losses = ", ".join(f"{loss:.6g}" for loss in arm.losses) or "not told"
     return f"{said}; losses {losses}" + (f"; {', '.join(counters)}{more}" if counters else "")
 
 

@@ -8,6 +8,9 @@ from campaign.records import ACCEPT, INCONCLUSIVE, INVALID, REJECT, UNAVAILABLE
 from campaign.records.study import FACTORIAL, HEADLINE, LEAVE_ONE_OUT
 from campaign.report.reported import Reported, Reports, numbered
 
+NOT_TOLD = "not looked at: the workload does not tell"
+WEAKER = "the weaker protocol"
+
 
 def not_shown(reports: Reports) -> list[str]:
     """One sentence or two a limit, plain text."""
@@ -49,6 +52,18 @@ def _numbers(rows: list[Reported]) -> list[str]:
         )
     if unknown:
         lines.append(f"Whether low precision ran in hardware or was emulated: not recorded for {numbered(unknown)}.")
+    untold = [row for row in rows if NOT_TOLD in row.decision.parity]
+    if untold:
+        lines.append(
+            f"That every gradient, norm and loss of {numbered(untold)} is as it was: the workload does not tell all of "
+            "them, and the decision's parity line names those that were not looked at."
+        )
+    in_turn = [row for row in rows if any(one.startswith(WEAKER) for one in row.decision.verdict.warnings)]
+    if in_turn:
+        lines.append(
+            f"Drift of the machine cancelled block by block in {numbered(in_turn)}: a command that is only watched "
+            "runs as whole processes in turn, and its interval is the wider for it."
+        )
     if screened:
         lines.append(
             f"The exact size of the effect in {numbered(screened)}: those ratios come from the rounds at which the "

@@ -8,7 +8,7 @@ from campaign.effects import level_drift, resolves
 from campaign.records import Effect, Plan, Probe, Round
 from campaign.records.plan import NOT_COMPARED
 from campaign.stability import harmful_throttles, wall_per_cpu
-from campaign.traits import ranks, threads, watched
+from campaign.traits import not_looked_at, ranks, threads, watched
 from campaign.units import counted, seconds
 from campaign.verdicts._timed import in_step, tells
 
@@ -49,15 +49,9 @@ def _about_probe(plan: Plan, probe: Probe | None) -> Iterator[str]:
     if found is None:
         return
     if found.untold:
-        yield f"{_plural(found.untold)} not looked at: the workload does not tell them"
+        yield not_looked_at(found.untold)
     for one in found.unlike:
         yield f"not compared, since {one}"
-
-
-def _plural(told: Sequence[str]) -> str:
-    """'gradient norms and gradients were'."""
-    words = [{"loss": "losses", "gradient norm": "gradient norms"}.get(what, what) for what in told]
-    return f"{', '.join(words[:-1])}{' and ' if words[1:] else ''}{words[-1]} were"
 
 
 def _in_turn(rounds: Sequence[Round], effect: Effect | None) -> Iterator[str]:
