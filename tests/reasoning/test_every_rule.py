@@ -19,6 +19,7 @@ from campaign.records import (
     ParityClaim,
     ParityMeasure,
     Plan,
+    Probe,
     Surroundings,
     Verdict,
 )
@@ -55,6 +56,15 @@ def memory(before: int, after: int) -> dict[str, dict[str, Memory]]:
 
 def claims(kind: str, bound: float = 1e-4) -> Plan:
     return with_hypothesis(PLAN, parity=ParityClaim(kind, bound))
+
+
+LOSSES = ParityMeasure(False, 0.1, loss_apart=(0.0, 0.021), untold=("gradients",))
+
+
+def watched() -> Probe:
+    """The probe of commands in which nothing can be counted."""
+    made = probe(before=0, after=0)
+    return replace(made, arms=tuple(replace(arm, facts={"way": "command"}) for arm in made.arms))
 
 
 def expects(change: str, counter: str = "op:kernels::prenorm_cpu", plan: Plan = PLAN) -> Plan:
@@ -141,6 +151,8 @@ CASES: list[tuple[str, str, str | int, Callable[[], Evidence]]] = [
         "parity",
         lambda: evidence(plan=claims("precision"), of=probe(replace(PARITY, control_distance=None))),
     ),
+    ("parity", "invalid", "parity", lambda: evidence(plan=claims("loss", 0.02), of=probe(LOSSES))),
+    ("engaged", "unavailable", "unavailable", lambda: evidence(of=watched())),
     *[
         (
             "engaged",

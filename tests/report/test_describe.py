@@ -77,3 +77,47 @@ def test_what_changed_beside_the_prediction_is_told_largest_first_and_three_at_m
     said = describe_engagement(made.evidence(of=replace(plain, arms=(control, treatment))))
     # by |log((after + 1) / (before + 1))|: b 11 -> 1, c 11 -> 5, d 2 -> 3, a 11 -> 12
     assert said.endswith("; also changed: op:b 10 -> 0, op:c 10 -> 4, op:d 1 -> 2 and 1 more")
+
+
+def test_a_loss_claim_shows_what_was_compared_and_names_what_was_not():
+    plan = made.with_hypothesis(made.PLAN, parity=ParityClaim("loss", bound=0.02))
+    found = ParityMeasure(False, 0.03, loss_apart=(0.0, 0.0125), untold=("gradient norm", "gradients"))
+    assert describe_parity(made.evidence(plan=plan, of=made.probe(found))) == (
+        "loss: ok; loss within 0.013 of control's over 2 steps (at most 0.02), largest loss difference 0.03, gradient "
+        "norms and gradients were not looked at: the workload does not tell them"
+    )
+    more = replace(found, loss_apart=(0.021,), norm_apart=(0.5,), gradient_distance=0.25, untold=())
+    assert describe_parity(made.evidence(plan=plan, of=made.probe(more))) == (
+        "loss: RED; loss within 0.021 of control's over 1 step (at most 0.02), gradient norm within 0.5, gradients "
+        "0.25 from control's, largest loss difference 0.03"
+    )
+
+
+def test_what_tells_nothing_is_described_without_numbers():
+    nothing = ParityMeasure(False, None, untold=("loss", "gradient norm", "gradients"))
+    for kind, said in (("loss", "loss: RED; "), ("bitwise", "bitwise: RED; not equal to the bit, ")):
+        plan = made.with_hypothesis(made.PLAN, parity=ParityClaim(kind))
+        assert describe_parity(made.evidence(plan=plan, of=made.probe(nothing))) == (
+            f"{said}losses, gradient norms and gradients were not looked at: the workload does not tell them"
+        )
+    plan = made.with_hypothesis(made.PLAN, parity=ParityClaim("none"))
+    assert describe_parity(made.evidence(plan=plan, of=made.probe(None))) == "none: not compared"
+
+
+def test_several_ranks_show_how_far_the_order_of_their_sums_took_them():
+    plan = made.with_hypothesis(made.PLAN, parity=ParityClaim("bitwise"))
+    found = ParityMeasure(False, 3e-7, loss_apart=(0.0, 1e-7), norm_apart=(2e-7,), gradient_distance=4e-7)
+    probe = made.probe(found)
+    probe = replace(probe, arms=tuple(replace(arm, facts={"ranks": 2}) for arm in probe.arms))
+    assert describe_parity(made.evidence(plan=plan, of=probe)) == (
+        "bitwise: ok; not equal to the bit, loss within 1e-07 of control's over 2 steps, gradient norm within 2e-07, "
+        "gradients 4e-07 from control's, largest loss difference 3e-07"
+    )
+
+
+def test_a_command_in_which_nothing_can_be_counted_says_so():
+    plan = made.with_hypothesis(made.PLAN, predicted_evidence=())
+    probe = made.probe(before=0, after=0)
+    probe = replace(probe, arms=tuple(replace(arm, facts={"way": "command"}) for arm in probe.arms))
+    said = describe_engagement(made.evidence(plan=plan, of=probe))
+    assert said == "nothing predicted; nothing can be counted in a command that is only watched"
