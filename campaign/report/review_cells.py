@@ -13,7 +13,8 @@ from campaign.report.flat import FORMULA
 from campaign.report.html import anchor
 from campaign.report.plain import plain
 
-SHOWN = 220  # characters of a text that stand in a cell; more are folded away behind them
+WHOLE = 320  # characters of a text that stand in a cell; of a longer one
+BEGINNING = 180  # stand there, with all of it folded behind them
 FOLDED = 400_000  # characters that a page folds away in all; what is longer is named with the command that shows it
 TAG = re.compile("<[^>]*>")
 
@@ -36,9 +37,9 @@ class Texts:
 
     def _cut(self, text: str, whole: str, elsewhere: str) -> str:
         flat = " ".join(text.split())
-        if len(flat) <= SHOWN:
+        if len(flat) <= WHOLE:
             return whole
-        short = html.escape(flat[: SHOWN - 40].rsplit(" ", 1)[0])
+        short = html.escape(flat[:BEGINNING].rsplit(" ", 1)[0])
         if len(whole) > self.room:
             said = html.escape(elsewhere)
             return f'{short}… <span class="quiet">(all {len(flat):,} characters: <code>{said}</code>)</span>'

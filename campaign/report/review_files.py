@@ -3,6 +3,7 @@ replaced only where `campaign report` made it; every file that it makes says so 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import zlib
@@ -67,11 +68,12 @@ def write_report(folder: Path, files: Mapping[str, bytes]) -> None:
         ) from error
     finally:
         for left in passing.values():
-            left.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                left.unlink()
 
 
 def _check_ours(path: Path) -> None:
-    if path.is_symlink() or path.exists():
+    if os.path.lexists(path):
         try:
             ours = _ours(path)
         except OSError as error:

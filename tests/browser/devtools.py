@@ -67,12 +67,12 @@ class Browser:
     def wait(self, method: str, session: str) -> dict[str, Any]:
         """The next event of this kind, or the first that has come since `events` was emptied."""
         end = time.monotonic() + SECONDS
-        place = 0
+        seen = 0
         while True:
-            for place in range(place, len(self.events)):
-                if self.events[place].get("method") == method and self.events[place].get("sessionId") == session:
-                    return self.events[place]
-            place = len(self.events)
+            for event in self.events[seen:]:
+                if event.get("method") == method and event.get("sessionId") == session:
+                    return event
+            seen = len(self.events)
             self.events.append(self._message(end))
 
     def _message(self, end: float) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 OVERFLOWING = """
 [...document.body.querySelectorAll('*')].filter((one) => {
   const box = one.getBoundingClientRect();
-  return box.width && box.right > innerWidth + 0.5 && !one.closest('.region, .wide, .skip');
+  return box.width && box.right > document.documentElement.clientWidth + 0.5 && !one.closest('.region, .wide, .skip');
 }).map((one) => one.outerHTML.slice(0, 120))
 """
 # What scrolls sideways and cannot be reached with Tab.
@@ -58,8 +58,8 @@ CONTRAST = """
     if (!box) continue;
     const x = box.x + box.width / 2, y = box.y + box.height / 2;
     if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) continue;
-    const hit = document.elementFromPoint(x, y);
-    if (!(parent instanceof SVGElement) && !(hit && (hit === parent || parent.contains(hit)))) continue;  // scrolled away
+    const hit = document.elementFromPoint(x, y);  // another where the text is scrolled away
+    if (!(parent instanceof SVGElement) && !(hit && (hit === parent || parent.contains(hit)))) continue;
     const style = getComputedStyle(parent);
     const own = read(parent instanceof SVGElement ? style.fill : style.color);
     const under = ground(parent, x, y);
@@ -90,8 +90,3 @@ def column(title: str, table: str = "decisions") -> str:
         f"const place = titles.indexOf('{title}');"
         "return [...table.tBodies[0].rows].map((row) => row.cells[place].textContent.trim()) })()"
     )
-
-
-def head(title: str, table: str = "decisions") -> str:
-    """The selector of a column's button."""
-    return f"#{table} thead th[data-title='{title}'] button"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from campaign.report.review import Review
@@ -135,7 +137,7 @@ def test_ids_are_unique_links_lead_somewhere_and_headings_step_by_one(page, addr
     assert opened.evaluate(BROKEN) == []
     levels = opened.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => Number(one.tagName[1]))")
     assert levels.count(1) == 1 and levels[0] == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 def test_the_headline_stands_first_and_the_contents_name_every_section(page, address):
@@ -192,7 +194,10 @@ def test_every_word_stands_out_from_its_ground(page, address, dark, width):
 
 
 def test_what_a_figure_only_refers_to_is_not_drawn_itself(page, address):
-    assert page(address).evaluate(
-        "[...document.querySelectorAll('figure svg path[id], figure svg g[id]')].filter((one) =>"
-        "!one.closest('defs, clipPath')).map((one) => one.id)"
-    ) == []
+    assert (
+        page(address).evaluate(
+            "[...document.querySelectorAll('figure svg path[id], figure svg g[id]')].filter((one) =>"
+            "!one.closest('defs, clipPath')).map((one) => one.id)"
+        )
+        == []
+    )
