@@ -13,9 +13,9 @@
     ├── Unavailable          3    this machine cannot run the arm; never a guess in its place
     └── TrackingFailed       0    MLflow is missing or refused; a warning, the decision already stands
 
-Exit codes: 0 a decision was made (whatever it is); 2 bad input, nothing started; 3 no decision (invalid or
-unavailable), or `campaign doctor` called the machine unfit; 4 a sweep in which some hypothesis failed; 5 `campaign
-doctor` called the machine doubtful; 130 interrupted.
+Exit codes: 0 a decision was made (whatever it is); 1 `campaign try` found the change slower; 2 bad input, nothing
+started; 3 no decision (invalid or unavailable), or `campaign doctor` called the machine unfit; 4 a sweep in which some
+hypothesis failed; 5 `campaign doctor` called the machine doubtful; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 EXIT_DECIDED = 0
+EXIT_SLOWER = 1
 EXIT_BAD_INPUT = 2
 EXIT_NO_DECISION = 3
 EXIT_SWEEP_FAILED = 4

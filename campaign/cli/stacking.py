@@ -109,6 +109,11 @@ def _accept(ledger: Ledger, asked: str, why: str) -> None:
     hypothesis = ledger.plan(row["plan_id"]).hypothesis
     if hypothesis.null:
         raise BadInput(f"decision {row['sequence']} is about an A/A null, which has no edit", remedy="campaign ledger")
+    if hypothesis.asks != "faster":
+        raise BadInput(
+            f"decision {row['sequence']} asked only whether {name} is slower: it is no gain, and joins no stack",
+            remedy="campaign hypothesis=NAME, with a hypothesis of the change",
+        )
     if verdict == "unavailable":
         raise BadInput(
             f"{name} could not run on this machine (decision {row['sequence']}), so nothing could be measured with it",

@@ -16,7 +16,7 @@ from campaign.diagnosis.families import document, members
 from campaign.diagnosis.ideas import DISPATCH, KERNEL, UNSEEN
 from campaign.errors import BadInput, DoesNotFit, UnknownName
 from campaign.records import Edit, Hypothesis, Part
-from campaign.records.plan import LOSS_BOUND, PARITY_KINDS
+from campaign.records.plan import ASKS, LOSS_BOUND, PARITY_KINDS
 from campaign.secrecy import secret_variable
 
 NEEDS = ("compiler", "cuda", "triton", "fp8", "fp4", "torch_compile")
@@ -232,6 +232,7 @@ def _check(found: Hypothesis, composer: Composer) -> None:
             f"hypothesis {found.name} both requires and conflicts with {', '.join(both)}",
             remedy=f"take {both[0]} out of `requires` or `conflicts` in conf/hypothesis/{found.name}.yaml",
         )
+    one_of(found.asks, "hypothesis.asks", ASKS)
     check_code(found.edit, "hypothesis.edit")
     empty = not found.edit.words
     if found.null and not empty:

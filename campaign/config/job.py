@@ -21,7 +21,7 @@ class Job:
     """A hypothesis to be decided on a workload under a protocol. `overrides` are the person's, in Hydra's spelling.
 
     `workload` is the chosen option's name, `device` where it runs, `tracking` is `mlflow`, `none` or a server's
-    address. `parameters` are the hypothesis's own, by name.
+    address. `parameters` are the hypothesis's own, by name. `typed` is the whole command where it was no run's.
     """
 
     root: Path
@@ -36,11 +36,14 @@ class Job:
     json: bool
     composer: Composer = field(repr=False, compare=False)
     parameters: dict[str, Any] = field(default_factory=dict)
+    typed: str = ""
 
     @property
     def command(self) -> str:
         """The command that asks for this job again, with every parameter of the hypothesis as it was: a default that
         changes later does not change what the command means."""
+        if self.typed:
+            return self.typed
         typed = {parse(text).key_or_group for text in self.overrides}
         name = self.hypothesis.name
         pinned = [f"{name}.{key}={spelled(value)}" for key, value in self.parameters.items()]

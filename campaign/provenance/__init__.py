@@ -8,7 +8,18 @@ a patch of an edit of code, and `checkout` the place where an arm with code of i
 
 from campaign.provenance.checkout import Checkout, checkout
 from campaign.provenance.code import code_hash, code_parts, differing, packages
-from campaign.provenance.edits import Change, Named, change_of, check_applies, commit_of, head, merge_base, top_of
+from campaign.provenance.edits import (
+    Change,
+    Named,
+    change_of,
+    check_applies,
+    commit_of,
+    files_between,
+    head,
+    merge_base,
+    top_of,
+    tree_change,
+)
 from campaign.provenance.snapshot import PATCH_LIMIT_BYTES, Snapshot, snapshot
 from campaign.provenance.worktree import worktree
 
@@ -25,10 +36,12 @@ __all__ = [
     "code_parts",
     "commit_of",
     "differing",
+    "files_between",
     "head",
     "merge_base",
     "packages",
     "snapshot",
     "top_of",
+    "tree_change",
     "worktree",
 ]

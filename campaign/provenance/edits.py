@@ -99,12 +99,25 @@ def merge_base(root: Path, one: str, other: str, what: str) -> str:
         ) from failure
 
 
+def files_between(root: Path, one: str, other: str) -> tuple[str, ...]:
+    """The files that differ between two commits, from the top of the repository."""
+    listed = _opened(root).run("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+    return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
+
+
 def change_of(root: Path, edit: Edit, base: str) -> Change:
     """The patch of an edit of code against `base`, the commit of HEAD. Raises BadInput where it changes nothing, or
     names nothing that is there."""
     if edit.ref:
         return _of_ref(root, edit.ref, base)
-    found = _of_file(root, edit.patch) if edit.patch else _of_tree(root)
+    found = _of_file(root, edit.patch) if edit.patch else tree_change(root)
+    if not found.patch:
+        left_out = found.about["left_out"]
+        raise BadInput(
+            f"edit.{edit.code}: the working tree is clean, so there is nothing to measure"
+            + (f" (left out: {left_out[0]})" if left_out else ""),
+            remedy="change a file; or edit.ref=BRANCH for what a branch adds",
+        )
     if len(found.patch) > LIMIT_BYTES:
         raise _too_large(f"edit.{edit.code}", len(found.patch))
     return found
@@ -115,8 +128,7 @@ def _of_ref(root: Path, ref: str, base: str) -> Change:
     commit = commit_of(root, ref, what)
     start = merge_base(root, base, commit, f"{what}={ref}")
     repository = _opened(root)
-    listed = repository.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", start, commit)
-    files = [os.fsdecode(name) for name in listed.split(b"\0") if name]
+    files = files_between(root, start, commit)
     secret = [file for file in files if looks_secret(file)]
     kept = [file for file in files if file not in secret]
     if not kept:
@@ -155,7 +167,9 @@ def _of_file(root: Path, path: str) -> Change:
     return Change(patch, {"kind": "patch", "written": path, "left_out": []}, files)
 
 
-def _of_tree(root: Path) -> Change:
+def tree_change(root: Path) -> Change:
+    """The working tree against HEAD, with an empty patch where it is clean. Raises BadInput where a patch cannot hold
+    what an arm would run without."""
     found = snapshot(root, limit_bytes=LIMIT_BYTES)
     if found.source["status"] != "ok":
         raise BadInput(f"edit.worktree={DIRTY}: {found.source['reason']}", remedy="git status")
@@ -166,14 +180,8 @@ def _of_tree(root: Path) -> Change:
                 f"edit.worktree={DIRTY} cannot hold a change: {line}",
                 remedy="commit it on a branch (git switch -c NAME && git commit -a), go back, and edit.ref=NAME",
             )
-    if not found.patch:
-        raise BadInput(
-            f"edit.worktree={DIRTY}: the working tree is clean, so there is nothing to measure"
-            + (f" (left out: {left_out[0]})" if left_out else ""),
-            remedy="change a file; or edit.ref=BRANCH for what a branch adds",
-        )
     about = {"kind": "worktree", "written": DIRTY, "left_out": left_out}
-    return Change(found.patch, about, files_of(root, found.patch, f"edit.worktree={DIRTY}"))
+    return Change(found.patch, about, files_of(root, found.patch, f"edit.worktree={DIRTY}") if found.patch else ())
 
 
 def files_of(root: Path, patch: bytes, what: str) -> tuple[str, ...]:

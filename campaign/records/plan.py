@@ -14,6 +14,8 @@ LOSS_BOUND = 0.02
 CHANGES = ("appears", "vanishes", "rises", "falls")
 CLOCKS = ("wall", "cpu")
 STAGES = ("screen", "confirm", "reconfirm")
+FASTER, SLOWER = "faster", "slower"
+ASKS = (FASTER, SLOWER)
 CODE_EDITS = ("ref", "patch", "worktree")
 # What a plan's evidence holds and which gates judge it. 1: until idle processor time, the last timed step's check, the
 # repeat after a restart and per-parameter parity were recorded; such plans are judged by the gates of their time.
@@ -83,7 +85,7 @@ class ParityClaim:
     rounding: with quantization off, relative gradient distance to the reference at most `bound`; as configured,
         distance at most `factor` times control's own distance to the reference.
     precision: as configured, distance at most `factor` times control's own.
-    loss: no reference; each probed step's loss within `bound` of control's, relative (a config's default: `LOSS_BOUND`).
+    loss: no reference; each probed step's loss within `bound` of control's, relative (by default: `LOSS_BOUND`).
 
     The limits of single parameters, losses and gradient norms follow from these two numbers (`verdicts/parity.py` says
     why they are what they are).
@@ -117,7 +119,8 @@ class Hypothesis:
 
     `ceiling_ratio` is the most that the edit can win on the whole step by Amdahl's law or the memory floor of a
     profile; None while no profile says. `parts` are the edits of a set, of which `edit` is the whole; empty for a
-    single edit.
+    single edit. `asks` is the question: whether the edit is faster, which may end in an accept, or only whether it is
+    slower (`campaign try`), which joins no stack.
     """
 
     name: str
@@ -135,6 +138,7 @@ class Hypothesis:
     null: bool = False
     ceiling_ratio: float | None = None
     parts: tuple[Part, ...] = ()
+    asks: str = FASTER
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from campaign import units
 from campaign.records import Evidence, Plan, Round, Study, StudyEvidence
+from campaign.report.announced import rule, subject
 from campaign.report.json_text import as_line
 from campaign.report.plain import plain
 from campaign.report.standing import NOT_YET, Standing, outcome, rounds_left, rounds_text, standing, study_outcome
@@ -93,17 +94,9 @@ class Progress:
         protocol = plan.protocol
         looks = ", ".join(map(str, protocol.looks))
         self._standing = f"{NOT_YET} (looks after {looks} rounds)"
-        confirm = f", then {protocol.confirm_rounds} to confirm a gain"
-        if plan.hypothesis.null or not protocol.decisive:
-            confirm = ", which cannot accept"
+        self._say(subject(plan))
         self._say(
-            f"{plan.hypothesis.name} on {'+'.join(('root', *plan.stack))}: {plan.workload}, {plan.device}, predicted "
-            f"{units.ratio(plan.hypothesis.predicted_ratio)}"
-            + (f", needs {', '.join(plan.hypothesis.needs)}" if plan.hypothesis.needs else "")
-        )
-        self._say(
-            f"plan {plan.id}: looks after {looks} rounds{confirm}; {protocol.pairs} pairs a round, {protocol.clock} "
-            f"clock, alpha {plan.alpha:g}, accept from {units.ratio(1 + plan.threshold)}",
+            rule(plan),
             "plan",
             plan=plan.id,
             stack=plan.stack,

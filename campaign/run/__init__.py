@@ -8,7 +8,7 @@ Where the stack moved meanwhile the decision is stale and all of it is done agai
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from campaign import lease, tracking, verdicts
@@ -16,6 +16,7 @@ from campaign.config import Job
 from campaign.destination import NONE, is_server
 from campaign.errors import EXIT_DECIDED, EXIT_NO_DECISION, TrackingFailed
 from campaign.ledger import Ledger, now, open_ledger
+from campaign.provenance import Checkout
 from campaign.records import (
     ACCEPT,
     INVALID,
@@ -92,15 +93,22 @@ def _say(job: Job, ledger: Ledger, decision: Decision, progress: Progress) -> No
 
 def _gather(job: Job, ledger: Ledger, evidence: Evidence, progress: Progress) -> tuple[Evidence, Verdict]:
     """Probe once, then measure until the declared rule says stop."""
+    with places(job.root, ledger, evidence.plan.arms) as where:
+        return gather(job, ledger, evidence, progress, where)
+
+
+def gather(
+    job: Job, ledger: Ledger, evidence: Evidence, progress: Progress, where: Mapping[str, Checkout]
+) -> tuple[Evidence, Verdict]:
+    """The same, where the worktrees of arms with code of their own stand already, by role."""
     plan = evidence.plan
-    with places(job.root, ledger, plan.arms) as where:
-        if evidence.probe is None:
-            evidence = replace(evidence, probe=probe_arms(job, ledger, plan, progress, where))
-        while isinstance(answer := verdicts.judge(evidence), Need):
-            arms = arms_left(plan, evidence.rounds)
-            measured = measure_round(job, ledger, plan, evidence.rounds, answer, arms, progress, where)
-            evidence = replace(evidence, rounds=(*evidence.rounds, measured))
-            progress.round_done(measured, evidence)
+    if evidence.probe is None:
+        evidence = replace(evidence, probe=probe_arms(job, ledger, plan, progress, where))
+    while isinstance(answer := verdicts.judge(evidence), Need):
+        arms = arms_left(plan, evidence.rounds)
+        measured = measure_round(job, ledger, plan, evidence.rounds, answer, arms, progress, where)
+        evidence = replace(evidence, rounds=(*evidence.rounds, measured))
+        progress.round_done(measured, evidence)
     return evidence, answer
 
 

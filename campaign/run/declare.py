@@ -17,6 +17,8 @@ from campaign.report.progress import Progress
 from campaign.run.roots import check_roots
 from campaign.run.trees import Composition, pinned, uncoded
 
+TRIES = "try"  # the campaign of `campaign try`
+
 
 @dataclass(frozen=True)
 class Arms:
@@ -46,35 +48,39 @@ def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
     evidence = None
     while evidence is None:
         check_place(job, ledger)
-        standing = _standing(ledger)
+        standing = standing_of(ledger)
         arms = compose_arms(job, ledger)
         evidence = _interrupted(job, ledger, arms, fingerprint)
         if evidence is not None:
             progress.notice(f"going on with {evidence.plan.id}, interrupted after {len(evidence.rounds)} rounds")
         else:
-            evidence = _registered(job, ledger, arms, standing, fingerprint, [*warnings, *arms.warnings])
+            floor = floor_for(job, ledger, arms.control, fingerprint)
+            attempt = 1 + history.attempts(ledger, job.hypothesis.name, arms.treatment.hash)
+            said = [*warnings, *arms.warnings]
+            evidence = registered(job, ledger, arms, standing, fingerprint, said, floor=floor, attempt=attempt)
     ledger.stamp = stamp_of(evidence.plan)
     progress.start(evidence.plan, evidence.plan.source.get("warnings", warnings))
     return evidence
 
 
-def _standing(ledger: Ledger) -> tuple[tuple[str, str] | None, list[str]]:
+def standing_of(ledger: Ledger) -> tuple[tuple[str, str] | None, list[str]]:
     """What arms are composed on: the place, and the decisions in the stack."""
     return ledger.place(), [row["id"] for row in ledger.stack_rows()]
 
 
-def _registered(
+def registered(
     job: Job,
     ledger: Ledger,
     arms: Arms,
     standing: tuple[tuple[str, str] | None, list[str]],
     fingerprint: dict[str, Any],
     warnings: list[str],
+    *,
+    floor: tuple[str, Floor] | None,
+    attempt: int,
 ) -> Evidence | None:
     """Declare everything the verdict may use, before the first timing. None, and nothing is written, where the ledger
     is no longer `standing` as when the arms were composed: the plan would be stale at its own line."""
-    floor = floor_for(job, ledger, arms.control, fingerprint)
-    attempt = 1 + history.attempts(ledger, job.hypothesis.name, arms.treatment.hash)
     parts = provenance.code_parts(job.root, [arms.control.target, arms.treatment.target])
     source = {**source_of(job, ledger, warnings), "code_parts": parts}
     source |= {"edits": arms.about} if arms.about else {}
@@ -106,7 +112,7 @@ def _registered(
     )
     ledger.stamp = stamp_of(plan)
     with ledger.transaction():
-        if _standing(ledger) != standing:
+        if standing_of(ledger) != standing:
             return None
         ledger.claim(plan.id)
         ledger.append("registered", plan.id, to_json(plan))
@@ -214,6 +220,11 @@ def place_of(job: Job) -> tuple[str, str]:
 def check_place(job: Job, ledger: Ledger) -> None:
     """Raises BadInput where the ledger belongs to another workload or another kind of device."""
     place, here = ledger.place(), place_of(job)
+    if job.campaign == TRIES:
+        raise BadInput(
+            f"campaign {TRIES!r} holds what `campaign try` measured, and has no stack",
+            remedy="campaign.name=NAME, another name",
+        )
     if place is not None and place != here:
         raise BadInput(
             f"campaign {job.campaign!r} belongs to {place[0]} on {place[1]}, and this is {here[0]} on {here[1]}: a"

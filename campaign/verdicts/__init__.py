@@ -6,6 +6,7 @@ docstring is the rule. Adding one is adding a file. `campaign.records.Verdict.re
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from functools import cache
@@ -13,6 +14,7 @@ from types import ModuleType
 
 from campaign import discovery, effects
 from campaign.records import Evidence, Floor, Need, Verdict
+from campaign.records.plan import SLOWER
 from campaign.verdicts._case import Case, Sorted
 from campaign.verdicts._stale import STALE, stale
 
@@ -20,6 +22,7 @@ __all__ = ["STALE", "floor", "judge", "rules", "stale"]
 
 DECIDING = ("control", "treatment")
 LAST_BEFORE_LOOKING = 70  # the `rounds` rule; the rules up to it say whether there is anything to look at
+LAST_OF_A_TRY = 75  # the `tried` rule
 
 
 @cache
@@ -45,12 +48,19 @@ def judge(evidence: Evidence) -> Verdict | Need:
     for look in Case.looks(evidence.plan):
         case = Case(evidence, look, rounds, whole)
         for module in rules():
-            if case.postponed and module.ORDER > LAST_BEFORE_LOOKING:
+            if module.ORDER > last_order(case):
                 break
             found: Verdict | Need | None = module.rule(case)
             if found is not None:
                 return found
     raise ValueError(f"plan {evidence.plan.id}: no rule decided after the last look; is a rule missing?")
+
+
+def last_order(case: Case) -> float:
+    """The last rule that is asked at this look: a try has one of its own, and none after it."""
+    if case.postponed:
+        return LAST_BEFORE_LOOKING
+    return LAST_OF_A_TRY if case.plan.hypothesis.asks == SLOWER else math.inf
 
 
 def floor(evidence: Evidence) -> Floor:

@@ -35,7 +35,7 @@ def _about_plan(plan: Plan) -> Iterator[str]:
         yield f"attempt {plan.attempt} on this candidate: alpha is {plan.alpha:.4g}, halved for each one before"
     if not plan.floor_id and not plan.hypothesis.null:
         yield "what this machine can resolve was never measured: python -m campaign hypothesis=aa_null"
-    if not plan.hypothesis.predicted_evidence and not plan.hypothesis.null:
+    if not plan.hypothesis.predicted_evidence and not plan.hypothesis.null and plan.hypothesis.asks == "faster":
         yield "the hypothesis predicts no evidence: that the edit engaged is not shown"
     if plan.hypothesis.parity.kind == "none":
         yield "what the arms compute was not compared: nothing says that they compute the same"
