@@ -69,7 +69,7 @@ def _png(drawing: Drawing) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have is drawn as boxes
-        drawing.savefig(buffer, format="png", dpi=144, metadata={"Software": None})
+        drawing.savefig(buffer, format="png", dpi=144, metadata={"Software": None}, pil_kwargs={"compress_level": 3})
     return buffer.getvalue()
 
 
