@@ -44,6 +44,7 @@ SAME = (1.001, 1.000, 0.999, 1.000)
 SLOW = (0.90, 0.91, 0.90, 0.89)
 OPEN = (0.99, 1.08) * 6
 QUICK = with_protocol(PLAN, name="quick", decisive=False, looks=(3,), alpha_split=(1.0,), beta_split=(1.0,))
+TRY = with_hypothesis(PLAN, asks="slower")
 CPU_TIME = with_protocol(PLAN, clock="cpu")
 STOLEN = Surroundings(steal=0.5)
 
@@ -79,6 +80,11 @@ def disagreeing() -> list:
 def stalls(stage: str = "screen", count: int = 4) -> list:
     """1.10 by the median pair, 0.5 by total time."""
     return [made_round((1.1,) * 5, (1.0,) * 4 + (7.0,), stage=stage, index=index) for index in range(count)]
+
+
+def hidden() -> list:
+    """Rounds whose median pair is equal and in which one of three steps of treatment takes five times as long."""
+    return [made_round((1.0,) * 3, (1.0, 1.0, 5.0), index=index) for index in range(4)]
 
 
 def with_each(screen: list, arm: str, **fields) -> Evidence:
@@ -188,6 +194,11 @@ CASES: list[tuple[str, str, str | int, Callable[[], Evidence]]] = [
     ("rounds", "screen", 4, lambda: evidence()),
     ("rounds", "screen", 4, lambda: evidence(FAST[:3])),
     ("rounds", "screen", 6, lambda: evidence(OPEN[:4])),
+    ("tried", "reject", "slower", lambda: evidence(SLOW, plan=TRY)),
+    ("tried", "inconclusive", "not_slower", lambda: evidence(SAME, plan=TRY)),
+    ("tried", "inconclusive", "not_slower", lambda: evidence(FAST, plan=TRY, **memory(400, 460))),
+    ("tried", "inconclusive", "cant_tell", lambda: evidence((0.93, 1.06) * 6, plan=TRY)),
+    ("tried", "inconclusive", "tail", lambda: evidence(plan=TRY, rounds=hidden())),
     ("null", "inconclusive", "floor", lambda: evidence(SAME * 3, plan=NULL, of=probe(ParityMeasure(True, 0.0)))),
     ("null", "inconclusive", "biased", lambda: evidence(FAST * 3, plan=NULL, of=probe(ParityMeasure(True, 0.0)))),
     ("quick", "inconclusive", "promising", lambda: evidence(FAST[:3], plan=QUICK)),
@@ -246,8 +257,9 @@ def test_the_rule_answers_and_its_answer_is_the_verdict(
 def _first_to_answer(found: Evidence) -> str:
     rounds = Sorted.of(found)
     for look in Case.looks(found.plan):
+        case = Case(found, look, rounds)
         for module in verdicts.rules():
-            if module.rule(Case(found, look, rounds)) is not None:
+            if module.ORDER <= verdicts.last_order(case) and module.rule(case) is not None:
                 return module.__name__.rsplit(".", 1)[1]
     raise AssertionError("no rule answered")
 
