@@ -117,6 +117,7 @@ class CallableStep:
             self._step = self._unpickled()
             if seeded == self._generators():
                 break
+        self._seed()  # once more: the first step draws the same, however many numbers building it took
         self._check_sources()
 
     def _generators(self) -> set[str]:

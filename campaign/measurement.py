@@ -75,12 +75,13 @@ def measure(
     rules = _protocol(protocol, device, given, threads)
     from campaign.parcel import pack
 
-    parcels = [pack(step, one) for step, one in zip((control, treatment), names, strict=True)]
+    parcels = pack(control, names[0]), pack(treatment, names[1])
     from campaign.run.callables import Question, compare
 
     with _place(ledger) as (root, campaign), _voice(progress) as voice:
         question = Question(
-            *parcels,
+            control=parcels[0],
+            treatment=parcels[1],
             protocol=rules,
             claim=claim,
             loss=ParityClaim(LOSS, bound=loss_bound),

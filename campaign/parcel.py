@@ -214,7 +214,7 @@ def _modules(pickled: bytes) -> set[str]:
     found = set()
     for operation, argument, _ in pickletools.genops(pickled):
         if operation.name in ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINGET", "LONG_BINGET"):
-            top = memo[argument] if operation.name.endswith("GET") else argument
+            top = memo[argument] if isinstance(argument, int) else str(argument)
             texts = [texts[-1], top]
             if module_follows:
                 found.add(top)

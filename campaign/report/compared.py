@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 NOT_COMPARED = "NOT compared: the steps return nothing, so nothing says that they compute the same"
 NOT_ASKED = "NOT compared, as asked: parity='none'"
 # Warnings about edits of a config, and what the line `computed` says already.
-SAID_ELSEWHERE = ("the hypothesis predicts no evidence", "what the arms compute was not compared")
+SAID_ELSEWHERE = (
+    "the hypothesis predicts no evidence",
+    "what the arms compute was not compared",
+    "gradient norms and gradients were not looked at",
+)
 COLOURS = {"accept": "#009E73", "reject": "#D55E00"}
 
 

@@ -197,6 +197,38 @@ def test_a_device_that_is_measured_on_is_waited_for_and_then_refused(here):
 
 
 @pytest.mark.slow
+def test_a_training_step_in_torch_is_compared_by_its_loss_and_weighed_by_its_tensors(here):
+    torch = pytest.importorskip("torch")
+
+    def build(width):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(width, width, bias=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step():
+            loss = (model(torch.randn(4, width)) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return step
+
+    found = campaign.measure(build(256), campaign.Setup(lambda: build(256)), **QUICK)
+    control, treatment = (found.evidence.probe.arm(role).losses for role in ("control", "treatment"))
+    assert control == treatment, "the same weights and the same random batches, pickled or built"
+    assert len(set(control)) == len(control) > 1
+    for one in found.evidence.rounds:
+        assert {trial.restart_loss for trial in one.trials} == {control[0]}
+        # A float32 weight and its gradient of 256 x 256 are there at once.
+        assert all(trial.memory.live_peak_bytes >= 2 * 4 * 256 * 256 for trial in one.trials)
+
+
+# The ratio is wanted, whoever else is on this machine.
+LENIENT = {"contention_limit": 100.0, "steal_limit": 1.0, "invalid_share_limit": 0.9}
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_interval_covers_the_ratio_of_the_work(here):
     import numpy
@@ -212,7 +244,8 @@ def test_the_interval_covers_the_ratio_of_the_work(here):
 
         return step
 
-    found = campaign.measure(times(120), times(60), name=("twice", "once"), settings={"contention_limit": 10.0})
+    found = campaign.measure(times(120), times(60), name=("twice", "once"), settings=LENIENT)
+    assert found.interval is not None, str(found)
     low, high = found.interval
     # 120 products against 60, and one allocation and a call each, which take less than 1 % of either.
     assert low <= 2.0 * 1.01 and high >= 2.0 * 0.99, str(found)

@@ -86,7 +86,6 @@ def test_a_users_strictly_checked_code_sees_the_types(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "mine.py"],
         cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
     )
