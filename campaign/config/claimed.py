@@ -30,7 +30,7 @@ def check_claimed(hypothesis: Hypothesis, protocol: Protocol, workload: Mapping[
         counter = hypothesis.predicted_evidence[0].counter
         raise DoesNotFit(
             f"hypothesis {name} predicts {counter}, which nobody can count in a command that is only watched",
-            remedy="hypothesis.predicted_evidence=[], or workload._target_=campaign.launch.Script",
+            remedy="hypothesis.predicted_evidence=[], or two lines in its loop and _target_: campaign.launch.Script",
         )
     if protocol.clock == "cpu" and "threads" not in workload:
         raise BadInput(

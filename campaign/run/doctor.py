@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from campaign import lease, machine, provenance
 from campaign.discovery import campaign_folder
+from campaign.errors import BadInput
 from campaign.ledger import LEDGER_FILE, Ledger, Stamp, now, open_ledger
 from campaign.machine import checks, gpu
 from campaign.machine.checks import FIT, Finding, Project, fitness, gather
@@ -79,7 +80,8 @@ def examine(
         ledger = stack.enter_context(open_ledger(root, campaign, writable=True))
         for notice in ledger.notices:
             say(notice)
-        subject = _subject_of(job or _job_of_plan(ledger) or _job(root, campaign, overrides, begun=begun))
+        asked = job or _job_of_plan(ledger) or _job(root, campaign, overrides, begun=begun)
+        subject = _planned(asked, _mirrored(root, ledger)) if isinstance(asked, dict) else _subject_of(asked)
         snapshot = provenance.snapshot(root)
         say("looking at the machine")
         look = gather(
@@ -133,13 +135,27 @@ def _job_of_plan(ledger: Ledger) -> dict[str, Any] | None:
     return plans[-1] if plans else None
 
 
-def _subject_of(found: Job | dict[str, Any]) -> _Subject:
-    if isinstance(found, dict):
-        tracking = "none" if "tracking=none" in found["command"].split() else "mlflow"
-        threads = found["control"]["config"].get("threads", 1)
-        return _Subject(found["workload"], found["device"], threads, tracking)
-    threads = found.arm("control", "root", []).config.get("threads", 1)
-    return _Subject(found.workload, found.device, threads if isinstance(threads, int) else 1, found.tracking)
+def _mirrored(root: Path, ledger: Ledger) -> str:
+    """Where the campaign is mirrored. A config that only Hydra can read is composed for it."""
+    from campaign.tracking.address import of_campaign
+
+    try:
+        return of_campaign(root, ledger)
+    except BadInput:
+        return _job(root, ledger.folder.name, (), begun=True).tracking
+
+
+def _planned(plan: dict[str, Any], tracking: str) -> _Subject:
+    return _Subject(plan["workload"], plan["device"], _whole(plan["control"]["config"].get("threads", 1)), tracking)
+
+
+def _subject_of(job: Job) -> _Subject:
+    threads = job.arm("control", "root", []).config.get("threads", 1)
+    return _Subject(job.workload, job.device, _whole(threads), job.tracking)
+
+
+def _whole(threads: Any) -> int:
+    return threads if isinstance(threads, int) else 1
 
 
 def _project(root: Path, campaign: str, ledger: Ledger, source: dict[str, Any], tracking: str) -> Project:

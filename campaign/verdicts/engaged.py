@@ -33,7 +33,7 @@ def rule(case: Case) -> Verdict | None:
                 UNAVAILABLE,
                 "unavailable",
                 f"{arm.arm}: {missed[0].counter} cannot be counted in a command that is only watched",
-                "workload._target_=campaign.launch.Script (two lines in the loop), or hypothesis.predicted_evidence=[]",
+                "two lines in its loop and _target_: campaign.launch.Script, or hypothesis.predicted_evidence=[]",
             )
     for change in missed:
         for arm in (control, treatment):

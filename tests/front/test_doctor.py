@@ -16,7 +16,8 @@ from campaign.cli.doctor import CODES
 from campaign.ledger import open_ledger
 from campaign.machine import Host
 from campaign.machine.checks import gather
-from tests.builders import PROJECT, REPOSITORY, laid_down
+from campaign.records import to_json
+from tests.builders import PROJECT, REPOSITORY, laid_down, plan
 from tests.machine.answers import write
 
 BASE = ["workload=tiny", "tracking=none"]
@@ -213,3 +214,43 @@ def test_mlflow_says_which_decisions_it_lacks(tiny, machine_of, capsys):
     answer = asked(capsys, "doctor", "workload=tiny", "--no-floor", code=5)
     assert levels(answer)["MLflow"] == "doubtful"
     assert "does not answer" in server_state("http://127.0.0.1:9")
+
+
+def planned(root, command):
+    """A plan in the ledger that this command registered."""
+    made = plan(campaign="default", command=command)
+    with open_ledger(root, "default", writable=True) as ledger:
+        ledger.append("registered", made.id, to_json(made))
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["the newest run's command", "the project's config"])
+def test_the_server_that_the_campaign_is_mirrored_to_is_looked_at_without_hydra(tiny, machine_of, capsys, typed):
+    server = "http://127.0.0.1:9"  # where nothing listens
+    if typed:
+        planned(tiny, f"python -m campaign tracking.uri={server}")
+    else:
+        config = Path("conf/config.yaml").read_text()
+        assert "tracking: {uri: null}" in config
+        Path("conf/config.yaml").write_text(config.replace("tracking: {uri: null}", f"tracking: {{uri: {server}}}"))
+        planned(tiny, "python -m campaign")
+    machine_of({GOVERNOR: "performance"})
+    answer = asked(capsys, "doctor", "--no-floor")
+    found = next(one for one in answer["findings"] if one["check"] == "MLflow")
+    assert found["level"] == "doubtful" and server in str(found)
+
+
+def test_a_campaign_that_is_not_mirrored_has_no_view_to_look_at(tiny, machine_of, capsys):
+    planned(tiny, "python -m campaign tracking=none")
+    machine_of({GOVERNOR: "performance"})
+    assert levels(asked(capsys, "doctor", "--no-floor"))["MLflow"] == "fit"
+
+
+def test_an_address_that_only_hydra_can_look_up_is_composed(tiny, machine_of, capsys):
+    config = Path("conf/config.yaml").read_text()
+    config = config.replace("tracking: {uri: null}", "tracking: {uri: 'http://127.0.0.1:${oc.env:NO_SUCH_PORT,9}'}")
+    config = config.replace("workload: reference_cpu", "workload: tiny")
+    Path("conf/config.yaml").write_text(config)
+    planned(tiny, "python -m campaign workload=tiny")
+    machine_of({GOVERNOR: "performance"})
+    answer = asked(capsys, "doctor", "--no-floor")
+    assert "http://127.0.0.1:9" in str(next(one for one in answer["findings"] if one["check"] == "MLflow"))
