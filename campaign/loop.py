@@ -26,15 +26,17 @@ _gate: Gate | None = None
 _asked = False  # the environment is looked at once: reading it costs more than all the rest
 
 
-def steps(batches: Iterable[T], *, tokens: int | Callable[[T], int] = 1) -> Iterable[T]:
-    """`batches`, one a training step. Outside a campaign's trial it is the same object, untouched.
+def steps(batches: Iterable[T], *, tokens: int | Callable[[T], int] = 1, every: int = 1) -> Iterable[T]:
+    """`batches`, one a training step, or `every` of them where gradients are accumulated over as many. Outside a
+    campaign's trial it is the same object, untouched.
 
-    `tokens` is the number of tokens (or samples) of a step, or a function from a batch to it. Inside a trial the
-    batches are begun again when they end, as often as the protocol wants steps; fetching a batch belongs to its step.
-    Raises RuntimeError inside a trial where they can't be begun again.
+    `tokens` is the number of tokens (or samples) of a batch, or a function from a batch to it. Inside a trial the
+    batches are begun again when they end, as often as the protocol wants steps; fetching a batch belongs to its step,
+    and the last step of an epoch may have fewer batches. Raises RuntimeError inside a trial where they can't be begun
+    again.
     """
     gate = entered()
-    return batches if gate is None else _gated(gate, batches, tokens)
+    return batches if gate is None else _gated(gate, batches, tokens, every)
 
 
 def step(*, tokens: int = 1) -> AbstractContextManager[None]:
@@ -66,17 +68,22 @@ def entered() -> Gate | None:
     return _gate
 
 
-def _gated(gate: Gate, batches: Iterable[T], tokens: int | Callable[[T], int]) -> Iterator[T]:
+def _gated(gate: Gate, batches: Iterable[T], tokens: int | Callable[[T], int], every: int) -> Iterator[T]:
     nothing: Any = object()
     batch: Any
-    iterator = iter(batches)
+    iterator, taken = iter(batches), 0
     while True:
-        gate.arrive()
+        if taken % every == 0:
+            gate.arrive()
         if (batch := next(iterator, nothing)) is nothing:
             iterator = iter(batches)
+            if taken % every:
+                taken = 0
+                gate.arrive()
             if (batch := next(iterator, nothing)) is nothing:
                 raise RuntimeError(
                     "campaign.steps: the batches ended and cannot be begun again; give it a loader, not an iterator"
                 )
+        taken += 1
         gate.count(tokens(batch) if callable(tokens) else tokens)
         yield batch
