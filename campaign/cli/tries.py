@@ -57,6 +57,8 @@ def try_(given: argparse.Namespace) -> int:
             found = tried(
                 project_root(), given.base or "", words, given.parity, Progress(json=given.json, output=aside)
             )
+    except OSError:
+        raise  # a full disk, which every verb says alike
     except FAULTS:
         import traceback
 

@@ -72,9 +72,7 @@ def test_a_branch_is_accepted_and_the_next_edit_stands_on_its_patch(repository, 
     with ledger_of(repository) as ledger:
         (decision,) = ledger.decisions()
         plan = ledger.plan(decision.plan_id)
-    assert (
-        decision.verdict.verdict == "accept" and decision.verdict.effect.ratio > 2
-    )  # 40 ms against 10, and little work
+    assert decision.verdict.verdict == "accept" and decision.verdict.effect.ratio > 2  # 40 ms against 10
     assert plan.control.code.commit == plan.treatment.code.commit == first
     assert plan.control.code.patches == () and len(plan.treatment.code.patches) == 1
     about = plan.source["edits"]["shorter"]
@@ -86,9 +84,8 @@ def test_a_branch_is_accepted_and_the_next_edit_stands_on_its_patch(repository, 
 
     # An edit of configuration on this stack runs the stack's code in every arm, whatever the user's tree holds now.
     (repository / "tiny.py").write_text("raise ImportError('not the code of any arm')\n")
-    assert (
-        main([*BASE, "hypothesis=half_sleep", "hypothesis.edit.overrides=[workload.work=400]", "protocol=quick"]) == 0
-    )
+    other = ["hypothesis=half_sleep", "hypothesis.edit.overrides=['workload.work=400']", "protocol=quick"]
+    assert main([*BASE, *other]) == 0
     with ledger_of(repository) as ledger:
         plan = ledger.plan(ledger.decisions()[-1].plan_id)
     patches = (about["patch_sha256"],)
