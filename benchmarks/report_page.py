@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -35,20 +36,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         project = made(Path(folder), given.decisions)
         timed(project, REPORT)  # byte code and the fonts' cache are written once
-        bare, whole = [], []
+        bare, whole, busy = [], [], []
         for _ in range(given.repeats):
             bare.append(timed(project, PASS)[0])
+            before = processor()
             seconds, answer = timed(project, REPORT)
             whole.append(seconds)
+            busy.append(processor() - before)
         said = json.loads(answer)
         figures = [file["bytes"] for figure in said["figures"] for file in figure["files"]]
         ledger = (project / "runs/demo/ledger.jsonl").stat().st_size
-    print("| decisions | ledger MB | median s | slowest s | page MB | figures | their files MB | repeats |")
-    print("|---|---|---|---|---|---|---|---|")
     print(
-        f"| {said['decisions']} | {ledger / 1e6:.1f} | {statistics.median(whole):.2f} | {max(whole):.2f} | "
-        f"{said['bytes'] / 1e6:.2f} | {len(said['figures'])} | {sum(figures) / 1e6:.2f} | {given.repeats} |"
+        "| decisions | ledger MB | median s | slowest s | median CPU s | page MB | figures | their files MB | repeats |"
     )
+    print("|---|---|---|---|---|---|---|---|---|")
+    taken = f"{statistics.median(whole):.2f} | {max(whole):.2f} | {statistics.median(busy):.2f}"
+    large = f"{said['bytes'] / 1e6:.2f} | {len(said['figures'])} | {sum(figures) / 1e6:.2f}"
+    print(f"| {said['decisions']} | {ledger / 1e6:.1f} | {taken} | {large} | {given.repeats} |")
     print(f"\npython -c pass beside it: {1e3 * statistics.median(bare):.0f} ms; {os.cpu_count()} cores, load {load()}")
 
 
@@ -69,6 +73,12 @@ def timed(project: Path, words: tuple[str, ...]) -> tuple[float, str]:
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, *words], cwd=project, env=environment, check=True, stdout=subprocess.PIPE)
     return time.perf_counter() - begun, done.stdout.decode()
+
+
+def processor() -> float:
+    """CPU seconds of every process that has ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def load() -> str:

@@ -73,3 +73,9 @@ def test_installed_campaign_takes_from_the_template_what_a_project_lacks(install
     assert done.stderr == ""
     assert done.stdout.split(maxsplit=3)[:3] == ["quick", "14", "reference_cpu"], "the project's own file comes first"
     assert "'prenorm': 'reference'" in done.stdout
+
+
+def test_an_installed_campaign_has_the_style_and_the_script_of_its_report(installed):
+    for name in ("review.css", "review.js"):
+        packed = (installed / "campaign" / "report" / name).read_bytes()
+        assert packed == (REPOSITORY / "campaign" / "report" / name).read_bytes() and packed
