@@ -8,9 +8,30 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """`root` is the project in the worktree `tree`, `paths` what PYTHONPATH begins with. No module of the arm may come
+    from `own`, the user's repository, but for `own_runs`. `names` are the modules and packages that the worktree has at
+    the top of one of its import paths."""
+
+    root: Path
+    tree: Path
+    own: Path
+    own_runs: Path
+    paths: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def question(self) -> dict[str, Any]:
+        """The arguments of a trial's `copies`."""
+        places = {"tree": self.tree, "own": self.own, "runs": self.own_runs}
+        return {**{name: str(path) for name, path in places.items()}, "names": list(self.names)}
 
 
 def foreign(own: str, tree: str, runs: str, names: Sequence[str]) -> list[str]:

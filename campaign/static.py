@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from campaign.copies import Checkout
 from campaign.errors import BadInput, Unavailable
 from campaign.executor import TrialProcess
 from campaign.occupancy import ARCHITECTURES, theoretical
-from campaign.provenance import Checkout
 from campaign.records import Arm
 
 Row = dict[str, Any]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from campaign.copies import Checkout
 from campaign.errors import TrialFailed
 from campaign.executor.process import TrialProcess, build_request
-from campaign.provenance import Checkout
 from campaign.records import Arm, ArmProbe, Plan
 from campaign.records.plan import REFERENCED
 

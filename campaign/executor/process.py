@@ -17,8 +17,8 @@ from typing import Any
 
 import campaign
 from campaign import timing
+from campaign.copies import Checkout
 from campaign.errors import TrialFailed
-from campaign.provenance import Checkout
 from campaign.records import Arm
 from campaign.secrecy import redacted
 

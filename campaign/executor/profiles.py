@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from campaign.copies import Checkout
 from campaign.errors import TrialFailed, Unavailable
 from campaign.executor.process import TrialProcess, build_request
-from campaign.provenance import Checkout
 from campaign.records import Arm, Protocol
 
 SECONDS_A_STEP_LONGER = 5.0  # of the deadline: a profiled step is slower, and its events are written out at the end

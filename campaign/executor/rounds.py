@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from campaign.copies import Checkout
 from campaign.errors import TrialFailed
 from campaign.executor.process import TrialProcess, build_request
-from campaign.provenance import Checkout
 from campaign.records import Arm, Block, Memory, Plan, Protocol, Round, Study, Surroundings, Trial, from_json, to_json
 from campaign.timing import is_steady, steps_per_block
 

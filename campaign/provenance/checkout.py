@@ -12,34 +12,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import campaign
-from campaign.copies import is_installed
+from campaign.copies import Checkout, is_installed
 from campaign.provenance.edits import top_of
 from campaign.provenance.worktree import worktree
 from campaign.records import Code
-
-
-@dataclass(frozen=True)
-class Checkout:
-    """`root` is the project in the worktree `tree`, `paths` what PYTHONPATH begins with. No module of the arm may come
-    from `own`, the user's repository, but for `own_runs`. `names` are the modules and packages that the worktree has at
-    the top of one of its import paths."""
-
-    root: Path
-    tree: Path
-    own: Path
-    own_runs: Path
-    paths: tuple[str, ...]
-    names: tuple[str, ...]
-
-    def question(self) -> dict[str, Any]:
-        """The arguments of a trial's `copies`."""
-        places = {"tree": self.tree, "own": self.own, "runs": self.own_runs}
-        return {**{name: str(path) for name, path in places.items()}, "names": list(self.names)}
 
 
 @contextmanager

@@ -197,9 +197,8 @@ def _arms(plan: Plan) -> list[str]:
     """Each arm, and where its configuration differs from control's."""
     lines = []
     for arm in plan.arms:
-        lines.append(
-            f"{arm.role:<10} {arm.name}, {arm.target}, {arm.hash[:12]}" + (f", code {arm.code}" if arm.code else "")
-        )
+        code = f", code {arm.code}" if arm.code else ""
+        lines.append(f"{arm.role:<10} {arm.name}, {arm.target}, {arm.hash[:12]}{code}")
         if arm.role != plan.base:
             lines += [f"  {line}" for line in _differences(plan.control, arm)]
     return lines

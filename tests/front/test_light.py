@@ -40,6 +40,8 @@ print("HEAVY", code, sorted({name.split(".")[0] for name in sys.modules} & set(%
         (["--version"], 0),
         (["ledgr"], 2),
         (["ledger", "--help"], 0),
+        (["try", "--help"], 0),
+        (["try", "--json", "--export", "md"], 2),
         (["stack", "--help"], 0),
         (["ui", "--help"], 0),
         (["sync", "--help"], 0),
