@@ -221,9 +221,7 @@ def _differences(one: Arm, other: Arm) -> list[str]:
 
 
 def _probe(probe: Probe | None) -> list[str]:
-    if probe is None:
-        return ["none was taken"]
-    return [_probed(arm) for arm in probe.arms]
+    return ["none was taken"] if probe is None else [_probed(arm) for arm in probe.arms]
 
 
 def _probed(arm: ArmProbe) -> str:
