@@ -14,6 +14,7 @@ from campaign.cli import (
     diagnose,
     doctor,
     feasibility,
+    init,
     mirror,
     profile,
     replay,
@@ -21,6 +22,7 @@ from campaign.cli import (
     stacking,
     static,
     studies,
+    tries,
 )
 from campaign.discovery import DEFAULT_CAMPAIGN
 from campaign.errors import EXIT_DECIDED, BadInput, UnknownName
@@ -86,6 +88,7 @@ def run_verb(name: str, words: Sequence[str]) -> int:
 
 
 VERBS = {
+    "init": Verb(init.SUMMARY, init.init_arguments, init.init, init.MORE),
     "doctor": Verb(doctor.SUMMARY, doctor.doctor_arguments, doctor.doctor, doctor.MORE),
     "diagnose": Verb(diagnose.SUMMARY, diagnose.diagnose_arguments, diagnose.diagnose, diagnose.MORE),
     "compare": Verb(compare.SUMMARY, compare.compare_arguments, compare.compare, compare.MORE),
@@ -103,6 +106,7 @@ VERBS = {
     ),
     "replay": Verb(replay.SUMMARY, replay.replay_arguments, replay.replay, replay.MORE),
     "report": Verb(report.SUMMARY, report.report_arguments, report.report, report.MORE),
+    "try": Verb(tries.SUMMARY, tries.try_arguments, tries.try_, tries.MORE),
     "ui": Verb(
         "MLflow on loopback, opened at the campaign's decisions",
         mirror.ui_arguments,

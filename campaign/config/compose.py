@@ -37,7 +37,7 @@ class Composed:
 
 
 class Composer:
-    """Composes `<root>/conf`. Packaged protocols and the packaged A/A null are there too, after the project's own files;
+    """Composes `<root>/conf`. Packaged protocols and the packaged A/A null are there too, after the project's files;
     so is the rest of the packaged config where the project has no workload of its own.
 
     `searchpath` holds further config folders in Hydra's spelling (`file://DIR`), searched after the project's own.

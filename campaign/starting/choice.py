@@ -1,0 +1,196 @@
+"""Everything that `campaign init` found out and chose, each with the line that says so."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaign.errors import BadInput
+from campaign.starting import surroundings
+from campaign.starting.ideas import Idea, ideas
+from campaign.starting.printed import GENERAL
+from campaign.starting.script import STYLES, Script, Value, read
+from campaign.starting.search import Candidate, Start, candidates
+from campaign.starting.surroundings import Git
+
+EXAMPLE = "train_example.py"
+FILES = Path(__file__).parent / "files"
+SHOWN_FLAGS = 6
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a folder's training is measured. `folder` is where the command runs, `project` where conf/ and runs/ are laid
+    down; `way` is 1 (any command) or 2 (it stops at gates). `said` holds the lines of what was found, by a word each.
+    """
+
+    folder: Path
+    project: Path
+    script: str
+    example: bool
+    others: tuple[str, ...]
+    way: int
+    command: str
+    flag: str
+    flags: dict[str, Value]
+    environment: dict[str, str]
+    device: str
+    pattern: str
+    ideas: tuple[Idea, ...]
+    git: Git
+    said: dict[str, str]
+
+    @property
+    def directory(self) -> str:
+        """Where the command runs, from the project's root."""
+        return os.path.relpath(self.folder, self.project)
+
+
+def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
+    """Look at `folder` and choose. `script` is the person's own choice; raises BadInput where it is not there."""
+    found = candidates(folder)
+    picked = _picked(folder, found, script)
+    example = picked is None
+    name = EXAMPLE if picked is None else picked.path
+    text = FILES / EXAMPLE if picked is None else folder / name
+    said_by_itself = read(text.read_text(encoding="utf-8", errors="replace"))
+    python = surroundings.interpreter(folder)
+    device = surroundings.device()
+    start = picked.start if picked is not None and picked.start is not None else Start(("python",), name)
+    before, after = list(start.before), list(start.after)
+    flags, after = _moved(said_by_itself.flags, after)
+    if before[0] == "python":
+        before[0] = python.value
+    module = before[-1] == "-m"
+    command = shlex.join([*before, _module(name) if module else name, *after])
+    way = 2 if said_by_itself.gate else 1
+    others = tuple(one.path for one in found if one.path != name)
+    if "device" in flags and flags["device"] in ("cpu", "cuda") and example:
+        flags["device"] = device.value
+    needed = [one for one in said_by_itself.needed if flags.get(one) is None and not after]
+    line = said_by_itself.line
+    said = {
+        "script": _script(picked, name, others),
+        "command": f"{command}{f', as {start.where} has it' if start.where else ''}{_needs(needed)}",
+        "python": python.said,
+        "way": _way(way, said_by_itself, name, python.value),
+        **({} if way == 2 else {"steps": _steps(said_by_itself, name)}),
+        "flags": _flags(said_by_itself, flags),
+        "device": device.said,
+    }
+    known = surroundings.git(folder, [name])
+    said["git"] = _git(known, folder)
+    return Choice(
+        folder=folder,
+        project=project,
+        script=name,
+        example=example,
+        others=others,
+        way=way,
+        command=command,
+        flag=STYLES[said_by_itself.style],
+        flags=flags,
+        environment=dict(start.variables),
+        device=device.value,
+        pattern=line.pattern if line is not None else GENERAL,
+        ideas=tuple(ideas(flags, device.value, example=example)),
+        git=known,
+        said=said,
+    )
+
+
+def _picked(folder: Path, found: Sequence[Candidate], script: str | None) -> Candidate | None:
+    if script is None:
+        return found[0] if found else None
+    path = folder / script
+    name = os.path.relpath(path, folder)
+    if not path.is_file() or name.startswith(".."):
+        near = ", ".join(one.path for one in found[:5])
+        raise BadInput(
+            f"--script {script}: there is no such file in {folder}",
+            remedy=f"campaign init --script {found[0].path}    (seems to train: {near})" if found else "campaign init",
+        )
+    known = next((one for one in found if one.path == name), None)
+    return known or Candidate(name, 0, "--script names it")
+
+
+def _moved(flags: dict[str, Value], after: list[str]) -> tuple[dict[str, Value], list[str]]:
+    """The flags with the values that the found command line gives them, and the words of it that are no such flags: a
+    value in both places would be said twice, and an edit could change only one."""
+    moved, left = dict(flags), []
+    words = list(after)
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or name not in flags:
+            left.append(word)
+        elif flags[name] is False:
+            moved[name] = True
+        elif equals or (words and not words[0].startswith("-")):
+            moved[name] = _as(flags[name], value if equals else words.pop(0))
+        else:
+            left.append(word)
+    return moved, left
+
+
+def _as(default: Value, text: str) -> Value:
+    for kind in (int, float) if not isinstance(default, str) else ():
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _module(name: str) -> str:
+    return name.removesuffix(".py").replace("/", ".")
+
+
+def _script(picked: Candidate | None, name: str, others: Sequence[str]) -> str:
+    if picked is None:
+        return f"none that trains was found, so {name} is laid down to start from (--script FILE names yours)"
+    also = f"; also {', '.join(others[:4])}{', ...' if len(others) > 4 else ''} (--script)" if others else ""
+    return f"{name}: {picked.why}{also}"
+
+
+def _needs(needed: Sequence[str]) -> str:
+    return f"; it needs {', '.join(needed)}: add to workload.command in conf/workload/own.yaml" if needed else ""
+
+
+def _way(way: int, script: Script, name: str, python: str) -> str:
+    if way == 2:
+        without = "" if surroundings.has_campaign(python) else ", which its Python cannot import yet"
+        return f"{script.gate} is called in {name}: its steps take turns block by block{without}"
+    tighter = "two lines in the loop (docs/own.md) make blocks of steps take turns"
+    if script.trainer in ("transformers", "trl", "lightning", "pytorch_lightning"):
+        tighter = f"a callback of campaign.callbacks for {script.trainer}'s Trainer makes blocks of steps take turns"
+    return f"any command, the weaker protocol: whole processes take turns; {tighter}"
+
+
+def _steps(script: Script, name: str) -> str:
+    if script.line is None:
+        said = f"no line with a step and its loss was seen in {name}"
+        return f"{said}: correct workload.steps.pattern in conf/workload/own.yaml"
+    return f"read from what line {script.line.source} prints: {script.line.pattern}"
+
+
+def _flags(script: Script, flags: dict[str, Value]) -> str:
+    if script.style == "hydra":
+        return "Hydra's NAME=VALUE; name those that edits set under workload.flags"
+    if not flags:
+        said = "it takes none that were seen" if script.style == "plain" else f"{script.style}, none with a default"
+        return f"{said}; edits set environment and code"
+    some = ", ".join(list(flags)[:SHOWN_FLAGS]) + (", ..." if len(flags) > SHOWN_FLAGS else "")
+    return f"{script.style}, {len(flags)} with {'their default' if len(flags) > 1 else 'its default'}: {some}"
+
+
+def _git(git: Git, folder: Path) -> str:
+    if not git.top:
+        return "none: edits of code need a repository (git init)"
+    if not git.commit:
+        return "a repository without a commit: edits of code need one"
+    inside = "" if Path(git.top).resolve() == folder.resolve() else f" of {git.top}"
+    return f"HEAD {git.commit}{inside}"
