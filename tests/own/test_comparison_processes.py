@@ -30,7 +30,7 @@ def slow():
 def fast():
     return float(sum(i for i in range(3 * factor)))
 
-found = campaign.measure(slow, fast, protocol="quick", pairs=2, settings=%r)
+found = campaign.measure(slow, fast, protocol="quick", pairs=2, threads=2, settings=%r)
 print(repr(found))
 print(dict(found.evidence.plan.control.config["sources"]).keys())
 """
