@@ -12,6 +12,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from campaign import __version__
 from campaign.report import declared, studied
@@ -26,6 +27,9 @@ from campaign.report.review_cells import Texts
 from campaign.report.review_evidence import evidence
 from campaign.report.review_figures import figure_links, figures_html
 from campaign.report.review_table import decisions
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 HERE = Path(__file__).parent
 MARK = "Made by `campaign report`, which replaces it when asked again."
@@ -63,7 +67,7 @@ def review_page(reports: Reports, found: Sequence[Figure | Absent], outputs: Map
     )
 
 
-def _written(blocks: Sequence[Block], markdown) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
+def _written(blocks: Sequence[Block], markdown: MarkdownIt) -> list[tuple[str, str]]:
     """The sections of blocks that begin with second headings, as (name, HTML)."""
     found: list[tuple[str, list[str]]] = []
     for block in blocks:
