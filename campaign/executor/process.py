@@ -24,6 +24,7 @@ from campaign.secrecy import redacted
 
 GARBAGE_SHOWN = 80
 LARGEST_REPLY = 64 << 20
+IN_A_WORKTREE = "see the log; a worktree has nothing that git ignores or does not track: give data by its whole path"
 BURIAL_SECONDS = 10.0  # from the end of the answers to the end of the process
 
 
@@ -132,7 +133,8 @@ class TrialProcess:
                 raise self._garbage(command, line)
             if reply["ok"]:
                 return reply
-            raise self._failed(reply["kind"], reply["message"], reply["remedy"])
+            lacking = IN_A_WORKTREE if self.place and reply["kind"] == "crashed" else ""
+            raise self._failed(reply["kind"], reply["message"], reply["remedy"] or lacking)
         except (ValueError, KeyError):
             raise self._garbage(command, line) from None
 
