@@ -60,6 +60,8 @@ print("HEAVY", code, sorted({name.split(".")[0] for name in sys.modules} & set(%
         (["compare", "--help"], 0),
         (["completion", "bash"], 0),
         (["completion", "tcsh"], 2),
+        (["init"], 0),
+        (["init", "--script", "nothing.py"], 2),
         (["doctor", "--help"], 0),
         (["doctor", "--full", "--no-floor"], 2),
         (["compare", "one.json"], 2),

@@ -1,11 +1,13 @@
-"""What an installed wheel holds, and that a project without a group's file falls back on the packaged one."""
+"""What an installed wheel holds and lays down, and what a project takes from it that it lacks."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -16,8 +18,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel's content as a folder to import from; built from a copy so that the checkout stays clean."""
+def built_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel; built from a copy so that the checkout stays clean."""
     copy = tmp_path_factory.mktemp("source")
     skip = shutil.ignore_patterns("__pycache__")
     for folder in ("campaign", "conf", "models", "kernels"):
@@ -33,8 +35,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     (wheel,) = built.glob("campaign-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def installed(built_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's content as a folder to import from."""
     site = tmp_path_factory.mktemp("site")
-    zipfile.ZipFile(wheel).extractall(site)
+    zipfile.ZipFile(built_wheel).extractall(site)
     return site
 
 
@@ -53,6 +61,62 @@ def test_template_is_this_repositorys_project(installed):
         }
         packed = {str(path.relative_to(template / folder)) for path in (template / folder).rglob("*") if path.is_file()}
         assert packed == here, folder
+
+
+def laid_down(python: str, path: str, folder: Path) -> list[list[str]]:
+    """`campaign init` and what a project there offers: where campaign is, then the names of each group."""
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop("CAMPAIGN_PROJECT", None)
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [python, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, ""), (words, done.stdout, done.stderr)
+        return done.stdout
+
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    said = run("-m", "campaign", "init")
+    assert "train_example.py" in said and "\n  campaign try " in said
+    assert "one already: nothing was changed" in run("-m", "campaign", "init")
+    assert "steps: 1000000" in run("-m", "campaign", "run", "--cfg", "job", "-p", "workload")
+    script = (
+        "import json, campaign; from pathlib import Path; from campaign.cli.usage import options\n"
+        "from campaign.config import jobs; found = jobs(Path.cwd(), ['-m', 'hypothesis=glob(*)'])\n"
+        "names = [options('workload'), options('protocol'), sorted(job.hypothesis.name for job in found)]\n"
+        "print(json.dumps([[campaign.__file__], *names]))"
+    )
+    return json.loads(run("-c", script))
+
+
+OFFERED = [["own"], ["own", "quick", "standard"], ["aa_null", "fused_optimizer", "one_thread"]]
+
+
+def test_a_wheel_lays_down_a_project_that_offers_what_fits_there(installed, tmp_path):
+    (place,), *offered = laid_down(sys.executable, str(installed), tmp_path)
+    assert Path(place).is_relative_to(installed)
+    assert offered == OFFERED
+
+
+@pytest.mark.slow
+def test_the_same_after_pip_has_installed_the_wheel_into_an_empty_environment(built_wheel, tmp_path):
+    """What campaign depends on comes from this environment by a path: pip would take minutes to install torch."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv/bin/python"
+    (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    before = {path.name for path in site.iterdir()}
+    pip = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(built_wheel)]
+    subprocess.run(pip, check=True, capture_output=True)
+    new = {path.name for path in site.iterdir()} - before
+    assert {name for name in new if not name.endswith(".dist-info")} == {"campaign"} and len(new) == 2
+    assert (tmp_path / "venv/bin/campaign").is_file()
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    # Behind the environment's own packages, so that campaign itself is the one that pip installed.
+    (site / "dependencies.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    (place,), *offered = laid_down(str(python), "", folder)
+    assert Path(place).is_relative_to(site)
+    assert offered == OFFERED
 
 
 def test_installed_campaign_takes_from_the_template_what_a_project_lacks(installed, tmp_path):
