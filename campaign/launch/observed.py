@@ -165,7 +165,8 @@ class Command:
             return lambda: readings.from_jsonl(node, path, begun, running)
         if node["from"] == "tensorboard":
             return lambda: readings.from_tensorboard(node, folder / node["folder"], running, self._began)
-        return lambda: readings.from_mlflow(node, running, self._began)
+        node = {"uri": self._line.environment.get("MLFLOW_TRACKING_URI"), **node}
+        return lambda: readings.from_mlflow(node, folder, running, self._began)
 
     def _read(self) -> None:
         """Runs in a thread: a step is stamped when it is told, not when somebody asks for it."""

@@ -126,14 +126,15 @@ def from_tensorboard(node: Mapping[str, Any], folder: Path, running: Running, si
         time.sleep(EVENT_POLL_SECONDS)
 
 
-def from_mlflow(node: Mapping[str, Any], running: Running, since: float) -> Iterator[Reading]:
-    """Each value of the metric `loss` in the newest run that was started after `since` (seconds of `time.time`)."""
-    from campaign.tracking.metrics import history
+def from_mlflow(node: Mapping[str, Any], folder: Path, running: Running, since: float) -> Iterator[Reading]:
+    """Each value of the metric `loss` in the newest run that was started after `since` (seconds of `time.time`) by a
+    command that runs in `folder`."""
+    from campaign.tracking.metrics import history, store
 
     told = 0
     while True:
         alive = running()
-        rows = history(node.get("uri"), node.get("experiment"), node["loss"], since)
+        rows = history(store(node.get("uri"), folder), node.get("experiment"), node["loss"], since)
         for at, step, loss in rows[told:]:
             yield Reading(at, step, _finite(loss, "loss"))
         told = max(told, len(rows))
