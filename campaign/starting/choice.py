@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from campaign.errors import BadInput
 from campaign.starting import surroundings
 from campaign.starting.ideas import Idea, ideas
-from campaign.starting.printed import GENERAL
+from campaign.starting.printed import GENERAL, TRAINER
 from campaign.starting.script import STYLES, Script, Value, read
 from campaign.starting.search import Candidate, Start, candidates
 from campaign.starting.surroundings import Git
@@ -19,6 +20,7 @@ from campaign.starting.surroundings import Git
 EXAMPLE = "train_example.py"
 FILES = Path(__file__).parent / "files"
 SHOWN_FLAGS = 6
+HUGGING_FACE = ("transformers", "trl")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
     device = surroundings.device()
     start = picked.start if picked is not None and picked.start is not None else Start(("python",), name)
     before, after = list(start.before), list(start.after)
-    flags, after = _moved(said_by_itself.flags, after)
+    flags, after = _moved(said_by_itself, after)
     if before[0] == "python":
         before[0] = python.value
     module = before[-1] == "-m"
@@ -95,7 +97,7 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
         flags=flags,
         environment=dict(start.variables),
         device=device.value,
-        pattern=line.pattern if line is not None else GENERAL,
+        pattern=line.pattern if line is not None else TRAINER if said_by_itself.trainer in HUGGING_FACE else GENERAL,
         ideas=tuple(ideas(flags, device.value, example=example)),
         git=known,
         said=said,
@@ -117,20 +119,26 @@ def _picked(folder: Path, found: Sequence[Candidate], script: str | None) -> Can
     return known or Candidate(name, 0, "--script names it")
 
 
-def _moved(flags: dict[str, Value], after: list[str]) -> tuple[dict[str, Value], list[str]]:
-    """The flags with the values that the found command line gives them, and the words of it that are no such flags: a
-    value in both places would be said twice, and an edit could change only one."""
+def _moved(script: Script, after: list[str]) -> tuple[dict[str, Value], list[str]]:
+    """The flags with the values that the found command line gives them, and the words of it that are no flags: a value
+    in both places would be said twice, and an edit could change only one. Where a script takes more flags than it
+    names (transformers, Hydra) those of the line are flags too; not `a.b`, which an edit could not name."""
+    flags = script.flags
     moved, left = dict(flags), []
     words = list(after)
+    lead = STYLES[script.style].partition("{")[0]
     while words:
         word = words.pop(0)
-        name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or name not in flags:
+        name, equals, value = word.removeprefix(lead).partition("=")
+        open_ = script.style in ("transformers", "hydra") and re.fullmatch(r"[A-Za-z_][\w-]*", name)
+        if not word.startswith(lead) or not (name in flags or (open_ and (lead or equals))):
             left.append(word)
-        elif flags[name] is False:
+        elif name not in flags and not equals and not (words and not words[0].startswith("-")):
+            moved[name] = True
+        elif flags.get(name) is False:
             moved[name] = True
         elif equals or (words and not words[0].startswith("-")):
-            moved[name] = _as(flags[name], value if equals else words.pop(0))
+            moved[name] = _as(flags.get(name), value if equals else words.pop(0))
         else:
             left.append(word)
     return moved, left
@@ -165,12 +173,14 @@ def _way(way: int, script: Script, name: str, python: str) -> str:
         without = "" if surroundings.has_campaign(python) else ", which its Python cannot import yet"
         return f"{script.gate} is called in {name}: its steps take turns block by block{without}"
     tighter = "two lines in the loop (docs/own.md) make blocks of steps take turns"
-    if script.trainer in ("transformers", "trl", "lightning", "pytorch_lightning"):
+    if script.trainer in (*HUGGING_FACE, "lightning", "pytorch_lightning"):
         tighter = f"a callback of campaign.callbacks for {script.trainer}'s Trainer makes blocks of steps take turns"
     return f"any command, the weaker protocol: whole processes take turns; {tighter}"
 
 
 def _steps(script: Script, name: str) -> str:
+    if script.line is None and script.trainer in HUGGING_FACE:
+        return f"read from what its Trainer prints every logging_steps (1 makes each a step): {TRAINER}"
     if script.line is None:
         said = f"no line with a step and its loss was seen in {name}"
         return f"{said}: correct workload.steps.pattern in conf/workload/own.yaml"
@@ -178,12 +188,14 @@ def _steps(script: Script, name: str) -> str:
 
 
 def _flags(script: Script, flags: dict[str, Value]) -> str:
-    if script.style == "hydra":
+    if script.style == "hydra" and not flags:
         return "Hydra's NAME=VALUE; name those that edits set under workload.flags"
     if not flags:
         said = "it takes none that were seen" if script.style == "plain" else f"{script.style}, none with a default"
         return f"{said}; edits set environment and code"
     some = ", ".join(list(flags)[:SHOWN_FLAGS]) + (", ..." if len(flags) > SHOWN_FLAGS else "")
+    if script.style in ("hydra", "transformers"):
+        return f"{script.style}, {len(flags)} of them named: {some}"
     return f"{script.style}, {len(flags)} with {'their default' if len(flags) > 1 else 'its default'}: {some}"
 
 

@@ -71,7 +71,7 @@ def ideas(flags: Mapping[str, object], device: str, *, example: bool) -> list[Id
             edit = (f"workload.flags.{name}=true",)
             found.append(Idea(title, claim, mechanism, acts_on, edit, bound=bound, evidence=evidence))
             break
-        if plain in WORKERS and value == 0:
+        if plain in WORKERS and value in (0, None):
             claim = "Two workers that load batches beside the training beat loading between its steps."
             edit = (f"workload.flags.{name}=2",)
             found.append(Idea("two_workers", claim, "A batch is ready when its step begins.", "dispatch", edit))

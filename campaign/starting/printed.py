@@ -10,6 +10,8 @@ from dataclasses import dataclass
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 # For a script whose line was not found: the two words somewhere in one line.
 GENERAL = rf"(?i)\b(?:step|iter\w*)\W{{0,3}}(?P<step>\d+)\b.*?\bloss\W{{0,4}}(?P<loss>{NUMBER})"
+# What transformers' Trainer prints: a dict, whose values are texts in some versions.
+TRAINER = rf"'loss': '?(?P<loss>{NUMBER})"
 LOGS = ("print", "info", "log", "write", "debug", "set_postfix_str", "set_description")
 STEP = re.compile(r"(?i)(?:\b|_)(global_step|step|steps|iter|iteration|iters|it|batch_idx|i)(?:\b|_)")
 FILLED = re.compile(r"%[-+#0 ]*\d*(?:\.\d+)?[sdfgei]")

@@ -216,12 +216,17 @@ def _below(project: Path) -> list[str]:
 
 
 def next_commands(choice: Choice, laid: LaidDown, cwd: Path) -> list[Mapping[str, str]]:
-    """The next three commands, each with what it does; they work as they are printed, from `cwd`."""
+    """The next three commands, each with what it does; they work as they are printed, from `cwd` and in this order. One
+    for git comes before the third where the script is in no commit."""
     names = sorted(path.stem for path in (choice.project / "conf" / "hypothesis").glob("*.yaml"))
     preferred = [idea.name for idea in reversed(choice.ideas) if idea.name in names]
     name = next(iter([*preferred, *(one for one in names if one != "aa_null")]), "aa_null")
     enter = "" if choice.project == cwd else f"cd {os.path.relpath(choice.project, cwd)} && "
     first = {"command": f"{enter}campaign", "what": "an A/A null: what this machine can resolve"}
     second = {"command": f"campaign hypothesis={name}", "what": "an example idea, to its verdict"}
-    third = {"command": "campaign try", "what": "after your next edit of the code: is what you just typed faster?"}
-    return [first, second, third]
+    third = {"command": "campaign try", "what": "after your next edit of the code: is it slower?"}
+    if choice.script in choice.git.known:
+        return [first, second, third]
+    begin = "" if choice.git.top else "git init -q && "
+    commit = f'{begin}git add -A && git commit -q -m "Start a campaign"'
+    return [first, second, {"command": commit, "what": "what campaign try compares with"}, third]

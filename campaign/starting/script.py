@@ -21,6 +21,10 @@ STYLES = {
 }
 GATES = {"steps", "step"}
 MOST_FLAGS = 40
+# Arguments of transformers' TrainingArguments that edits are about, where a script takes all of them from there. Its
+# Trainer tells of its loss every `logging_steps`.
+TRAINING_ARGUMENTS: dict[str, Value] = {"logging_steps": 1, "max_steps": None, "dataloader_num_workers": None,
+    "torch_compile": None, "bf16": None, "gradient_checkpointing": None, "optim": None}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,6 @@ class Script:
     flags: dict[str, Value] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
     line: Line | None = None
-    device: str = ""
 
 
 def read(text: str) -> Script:
@@ -52,6 +55,8 @@ def read(text: str) -> Script:
         for name, value, must in _declared(tree, style):
             flags.setdefault(name, value)
             needed += [name] if must else []
+    if style == "transformers" and "transformers.TrainingArguments" in imports:
+        flags = dict(TRAINING_ARGUMENTS)
     return Script(
         gate=_gate(tree, imports),
         trainer=_trainer(tree, imports),

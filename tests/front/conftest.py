@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+
+from campaign.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -62,3 +65,24 @@ def add_hypothesis(add):
         )
 
     return write
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A plain folder to work in."""
+    root = tmp_path / "mine"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
+    return root
+
+
+@pytest.fixture
+def init(folder, capsys):
+    """Runs `campaign init --json` with further words; what it answers."""
+
+    def run(*words: str) -> dict:
+        assert main(["init", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run

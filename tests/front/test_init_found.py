@@ -1,0 +1,203 @@
+"""What `campaign init` finds: which script trains, how it is started, its flags, what it prints, what to try on it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from campaign.config import jobs
+from campaign.launch.command import CommandLine
+from campaign.starting.ideas import ON
+from campaign.starting.project import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NANO = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--learning-rate", type=float, default=6e-4)
+parser.add_argument("--max_iters", type=int, default=3)
+parser.add_argument("--compile", action="store_true")
+parser.add_argument("--width", type=int, default=1e2)
+parser.add_argument("--label", default=7)
+parser.add_argument("--out", default="")
+parser.add_argument("--betas", nargs=2, type=float, default=0.9)
+either = parser.add_mutually_exclusive_group()
+either.add_argument("--small", type=int, default=1)
+given = parser.parse_args()
+
+class Loss:
+    def backward(self): pass
+
+for iter_num in range(given.max_iters):
+    Loss().backward()
+    lossf, dt = 2.0 / (iter_num + 1), 0.125
+    print(f"iter {iter_num}: loss {lossf:.4f}, time {dt * 1000:.2f}ms")
+print(f"step {iter_num}: val loss {lossf:.4f}")
+"""
+GATED = "import campaign\nfor batch in campaign.steps([1]):\n    loss = batch\n    loss.backward()\n"
+
+
+def node(folder: Path, name: str = "workload/own") -> dict:
+    return OmegaConf.to_container(OmegaConf.load(folder / "conf" / f"{name}.yaml"))
+
+
+def test_a_script_with_flags_is_measured_by_what_it_prints(folder, init):
+    (folder / "train.py").write_text(NANO)
+    (folder / "tests").mkdir()
+    (folder / "tests" / "train.py").write_text(NANO)
+    said = init()
+    assert (said["script"], said["way"], "train_example.py" in said["written"]) == ("train.py", 1, False)
+    workload = node(folder)["workload"]
+    assert workload["_target_"] == "campaign.launch.Command"
+    # What is no use, or no such value, on the command line is left out: 1e2 is no int, 7 would come back as a text.
+    assert workload["flags"] == {
+        "learning-rate": 6e-4, "max_iters": 3, "compile": False, "width": None, "label": None, "out": None,
+        "betas": None, "small": None,
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, "train.py", "--max_iters=3"], capture_output=True, text=True, check=True)
+    pattern = re.compile(workload["steps"]["pattern"])
+    told = [found.groupdict() for line in done.stdout.splitlines() if (found := pattern.search(line))]
+    assert told == [{"step": "0", "loss": "2.0000"}, {"step": "1", "loss": "1.0000"}, {"step": "2", "loss": "0.6667"}]
+    assert [job.hypothesis.edit.overrides for job in jobs(folder, ["hypothesis=compile"])] == [
+        ("workload.flags.compile=true",)
+    ]
+
+
+def test_a_script_that_stops_at_gates_takes_turns_by_blocks(folder, init):
+    (folder / "learn.py").write_text(GATED)
+    said = init()
+    assert (said["script"], said["way"]) == ("learn.py", 2)
+    assert node(folder)["workload"]["_target_"] == "campaign.launch.Script"
+    assert "steps" not in node(folder)["workload"]
+
+
+@pytest.mark.parametrize(
+    ("call", "gate"),
+    [
+        ("from campaign import steps\nfor b in steps([1]): pass", "campaign.steps"),
+        ("import campaign\nwith campaign.step(): pass", "campaign.step"),
+        ("from campaign.callbacks import HuggingFace", "campaign.callbacks"),
+        ("# campaign.steps(loader) would do", ""),
+        ("def steps(x): return x\nsteps(3)", ""),
+    ],
+)
+def test_a_gate_is_a_call_and_no_comment(call, gate):
+    from campaign.starting.script import read
+
+    assert read(call).gate == gate
+
+
+def test_how_a_makefile_starts_it_is_kept_and_its_flags_can_be_edited(folder, init):
+    (folder / "src").mkdir()
+    (folder / "src" / "run.py").write_text(NANO)
+    recipe = (
+        "\tOMP_NUM_THREADS=1 torchrun --standalone --nproc_per_node=2 src/run.py data/x --max_iters 9 --compile > log"
+    )
+    (folder / "Makefile").write_text(f"train:\n{recipe}\n")
+    said = init()
+    workload = node(folder)["workload"]
+    assert workload["command"] == "torchrun --standalone --nproc_per_node=2 src/run.py data/x"
+    assert (workload["flags"]["max_iters"], workload["flags"]["compile"]) == (9, True)
+    assert workload["environment"] == {"OMP_NUM_THREADS": "1"}
+    assert "Makefile" in said["found"]["script"]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("python -m src.train --x=1", "python -m src.train --x=1"),
+        ("$ python3 src/train.py $ARGS", "python src/train.py"),
+        ("accelerate launch src/train.py conf.json && echo done", "accelerate launch src/train.py conf.json"),
+        ("Run `python src/train.py --out <folder>` to train", "python src/train.py"),
+    ],
+)
+def test_what_a_shell_would_act_on_is_not_taken(folder, init, line, command):
+    (folder / "src").mkdir()
+    (folder / "src" / "train.py").write_text("loss.backward()\n")
+    (folder / "README.md").write_text(f"# Mine\n\n    {line}\n")
+    init()
+    assert node(folder)["workload"]["command"] == command
+
+
+def test_flags_of_hydra_are_written_as_hydra_reads_them(folder, init):
+    (folder / "train.py").write_text("import hydra\n@hydra.main(config_path='c')\ndef main(c):\n    loss.backward()\n")
+    init()
+    assert (node(folder)["workload"]["flag"], node(folder)["workload"]["flags"]) == ("{name}={value}", {})
+
+
+def test_what_hydra_was_told_can_be_edited_and_what_lies_deeper_stays(folder, init):
+    (folder / "train.py").write_text("import hydra\n@hydra.main(config_path='c')\ndef main(c):\n    loss.backward()\n")
+    (folder / "train.sh").write_text("python train.py model=small trainer.steps=9 lr=3\n")
+    init()
+    workload = node(folder)["workload"]
+    assert workload["command"] == "python train.py trainer.steps=9"
+    assert workload["flags"] == {"model": "small", "lr": 3}
+
+
+def test_a_trainer_of_transformers_is_read_by_what_it_logs_each_step(folder, init):
+    pytest.importorskip("transformers")
+    from transformers import HfArgumentParser, TrainingArguments
+
+    (folder / "train.py").write_text(
+        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+        "HfArgumentParser(TrainingArguments)\nTrainer().train()\n"
+    )
+    (folder / "README.md").write_text("```\npython train.py \\\n  --output_dir out --learning_rate 2e-5\n```\n")
+    init()
+    workload = node(folder)["workload"]
+    assert workload["command"] == "python train.py"
+    assert (workload["flags"]["output_dir"], workload["flags"]["learning_rate"]) == ("out", 2e-5)
+    assert re.search(workload["steps"]["pattern"], "{'loss': 2.5, 'grad_norm': 1.0, 'epoch': 0.1}")["loss"] == "2.5"
+    told = CommandLine(workload["command"], flags=workload["flags"]).flag_words()
+    (parsed,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(told)
+    assert (parsed.logging_steps, parsed.dataloader_num_workers) == (1, 0)
+    assert [job.hypothesis.edit.overrides for job in jobs(folder, ["hypothesis=two_workers"])] == [
+        ("workload.flags.dataloader_num_workers=2",)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("printed", "out", "step", "loss"),
+    [
+        ("print('step', i, 'loss', loss)", "step 7 loss 0.5", "7", "0.5"),
+        ("print('[%d/%d] train loss: %.3f' % (i, n, loss))", "[7/9] train loss: 0.500", "7", "0.500"),
+        ("log.info('Epoch {} iter {} loss={:.2e}'.format(e, it, l))", "Epoch 1 iter 7 loss=5.00e-01", "7", "5.00e-01"),
+        ("print(f'{step:5d} | {loss.item():.4f} | {lr}')", "    7 | 0.5000 | 0.1", "7", "0.5000"),
+        ("print(f'loss {loss:.3f} after {t} s')", "loss 0.500 after 3 s", None, "0.500"),
+    ],
+)
+def test_the_line_about_a_step_becomes_its_pattern(printed, out, step, loss):
+    import ast
+
+    from campaign.starting.printed import printed as line
+
+    found = re.search(line(ast.parse(printed)).pattern, out)
+    assert (found.groupdict().get("step"), found["loss"]) == (step, loss)
+
+
+@pytest.mark.parametrize("flag", [*ON, "num_workers", "use-amp", "torch_compile"])
+def test_every_idea_about_a_flag_fits_its_workload(folder, init, flag):
+    declared = "type=int, default=0" if flag == "num_workers" else "action='store_true'"
+    (folder / "train.py").write_text(
+        f"import argparse\np = argparse.ArgumentParser()\np.add_argument('--{flag}', {declared})\nloss.backward()\n"
+    )
+    init()
+    found = [job.hypothesis for job in jobs(folder, ["-m", "hypothesis=glob(*)"])]
+    value = "2" if flag == "num_workers" else "true"
+    assert [one.edit.overrides for one in found if one.edit.overrides] == [(f"workload.flags.{flag}={value}",)]
+
+
+@pytest.mark.parametrize("text", ["a: b", "it's", "${x}", "#", "1e-3", "yes", "-", "x\\n", "{a}", "a  b", "007", "~"])
+def test_a_text_in_yaml_comes_back_as_it_was(text):
+    assert OmegaConf.to_container(OmegaConf.create(f"key: {yaml(text)}"), resolve=True) == {"key": text}
+
+
+@pytest.mark.parametrize("value", [1e-05, 6e-4, 1.0, 1e20, 3, True, None])
+def test_a_value_in_yaml_keeps_its_kind(value):
+    (found,) = OmegaConf.to_container(OmegaConf.create(f"key: {yaml(value)}")).values()
+    assert (found, type(found)) == (value, type(value))
