@@ -56,8 +56,8 @@ def declare(job: Job, ledger: Ledger, progress: Progress) -> Evidence:
         else:
             floor = floor_for(job, ledger, arms.control, fingerprint)
             attempt = 1 + history.attempts(ledger, job.hypothesis.name, arms.treatment.hash)
-            said = [*warnings, *arms.warnings]
-            evidence = registered(job, ledger, arms, standing, fingerprint, said, floor=floor, attempt=attempt)
+            told = [*warnings, *arms.warnings]
+            evidence = registered(job, ledger, arms, standing, fingerprint, told, floor=floor, attempt=attempt)
     ledger.stamp = stamp_of(evidence.plan)
     progress.start(evidence.plan, evidence.plan.source.get("warnings", warnings))
     return evidence

@@ -11,6 +11,7 @@ import numpy
 import pytest
 import torch
 
+from campaign.likeness import spelled
 from campaign.machine import fingerprint
 from campaign.memory import step_memory
 from campaign.memory.tensors import graph_pool_bytes, live_tensor_peak
@@ -20,7 +21,6 @@ from campaign.probe.loaded import only_what_is_loaded
 from campaign.probe.operators import counted
 from campaign.records import ArmProbe, ParityClaim
 from campaign.timing import is_steady, steps_per_block, timed_block
-from campaign.likeness import spelled
 
 MIB = 1 << 20
 
