@@ -35,6 +35,7 @@ class Gate:
         self.loop = Loop(self)
         self._lifeline = _connected(address)
         self._channel = _connected(address)
+        self._cores = os.sched_getaffinity(0)  # before it is held to as many as it has threads
         os.register_at_fork(after_in_child=self._leave)
         self._commands = self._channel.makefile("r", encoding="utf-8")
         hello = {"pid": os.getpid(), "rank": self.rank, "ranks": self.ranks}
@@ -96,7 +97,9 @@ class Gate:
         self._channel.sendall((json.dumps(said) + "\n").encode())
 
     def _leave(self) -> None:
-        """A forked child (a loader's worker) is no part of the trial and must not keep its connections open."""
+        """A forked child (a loader's worker) is no part of the trial and must not keep its connections open, and has
+        the cores that it would have outside one: on those of the loop alone it would take the step's time."""
+        os.sched_setaffinity(0, self._cores)
         atexit.unregister(self._ended)
         self._lifeline.close()
         self._channel.close()
