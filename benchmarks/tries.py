@@ -85,9 +85,9 @@ def calibrated(clone: Path, source: str) -> float:
     return extra
 
 
-def tried(clone: Path, base: str) -> tuple[int, float | None]:
+def tried(clone: Path, base: str, more: list[str]) -> tuple[int, float | None]:
     """The exit code of one try of the branch that is checked out, and the ratio."""
-    command = [sys.executable, "-m", "campaign", "try", "--base", base, *WORDS, "--json"]
+    command = [sys.executable, "-m", "campaign", "try", "--base", base, *WORDS, *more, "--json"]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
     said = json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {}
     effect = said.get("decision", {}).get("verdict", {}).get("effect")
@@ -100,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tries", type=int, default=10, help="of each commit (default 10)")
     parser.add_argument("--floor", action="store_true", help="measure the A/A null first, so that its floor sets d")
+    parser.add_argument("words", nargs="*", help="overrides of each try, for example protocol.contention_limit=3")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="campaign-tries-") as folder:
         clone = Path(folder) / "clone"
@@ -122,7 +123,7 @@ def main() -> None:
         for _ in range(given.tries):
             for place, name in enumerate(changes):
                 git(clone, "switch", "-q", f"change-{place}")
-                found[name].append(tried(clone, "base"))
+                found[name].append(tried(clone, "base", given.words))
         minutes = (time.monotonic() - began) / 60
     print("| commit | tries | exit 1, slower | exit 0, not slower | exit 3, can't tell | ratio, median [least, most] |")
     print("|---|---:|---:|---:|---:|---|")

@@ -24,7 +24,7 @@ def secret_name(name: str) -> bool:
 
 def secret_variable(name: str) -> bool:
     """Whether an environment variable of this name usually holds a secret."""
-    return secret_name(name) or bool(_VARIABLE.search(name))
+    return name != "PWD" and (secret_name(name) or bool(_VARIABLE.search(name)))  # a shell's working directory
 
 
 def secret_word(word: str) -> str:

@@ -67,7 +67,10 @@ def answer_json(answer: Answer) -> str:
 def answer_text(answer: Answer) -> str:
     """The answer first, then what it rests on, one fact a line."""
     decision, verdict = answer.decision, answer.decision.verdict
-    lines = [f"{answer.word.upper()}: {answer.after} against {answer.before}", _why(verdict), ""]
+    reason = (
+        f" ({verdict.verdict}, {verdict.reason})" if answer.word == CANT_TELL and verdict.reason != "cant_tell" else ""
+    )
+    lines = [f"{answer.word.upper()}{reason}: {answer.after} against {answer.before}", _why(verdict), ""]
     facts = [
         ("measured", effect_line(verdict.effect) if verdict.effect else "no number: see the sentence above"),
         ("step", _step(answer)),

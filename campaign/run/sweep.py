@@ -16,6 +16,7 @@ from campaign import machine, verdicts
 from campaign.config import Job
 from campaign.ledger import Ledger, open_ledger
 from campaign.run.declare import code_of, new_id
+from campaign.run.trees import moved
 
 BEGUN, MADE, ENDED = "begun", "made", "ended"
 JOBS, SEARCH, AUTOPILOT = "jobs", "search", "autopilot"  # what a sweep is of; only `jobs` are known beforehand
@@ -73,6 +74,8 @@ class Sweep:
         if plan.fingerprint != machine.fingerprint(job.device):
             return "on another machine, or with another version of its software"
         if plan.code != code_of(job, plan.control, plan.treatment) or plan.hypothesis.edit != job.hypothesis.edit:
+            return "by other code"
+        if moved(job, self.ledger, plan):
             return "by other code"
         return ""
 

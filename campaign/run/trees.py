@@ -20,7 +20,7 @@ from campaign.config.edits import LAUNCHED
 from campaign.errors import BadInput
 from campaign.ledger import Ledger
 from campaign.provenance import Checkout, Named
-from campaign.records import Arm, Code, Edit
+from campaign.records import Arm, Code, Edit, Plan
 
 COPY = "restore the file from a copy of the campaign's folder; without it this decision cannot be replayed"
 
@@ -52,7 +52,11 @@ class Composition:
         names = tuple(one for one, edit in edits if edit.code)
         for stop in range(1, len(names) + 1):
             self._try(names[:stop])
-        return replace(arm, code=Code(self.base, tuple(self._patches[one][0] for one in names)))
+        return replace(arm, code=self.code(names))
+
+    def code(self, names: Sequence[str]) -> Code:
+        """The base with the patches of these edits, in order."""
+        return Code(self.base, tuple(self._patches[one][0] for one in names))
 
     def _try(self, names: tuple[str, ...]) -> None:
         if names not in self._tried:
@@ -97,6 +101,17 @@ class Composition:
         self.warnings.append(
             f"edit.{edit.code} changes {inside[0]} too: both arms are configured by the project's own conf/, as it is"
         )
+
+
+def moved(job: Job, ledger: Ledger, plan: Plan) -> bool:
+    """Whether the job's edit of code is another one than when `plan` was registered, or is for another commit."""
+    name, edit, then = job.hypothesis.name, job.hypothesis.edit, plan.treatment.code
+    if not edit.code or then is None:
+        return bool(edit.code) != bool(plan.hypothesis.edit.code)
+    try:
+        return Composition(job, ledger, [(name, edit)]).code([name]) != Code(then.commit, then.patches[-1:])
+    except BadInput:
+        return True
 
 
 def patch_of(ledger: Ledger, sha256: str) -> bytes:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from campaign.cli import main
+from campaign.config import jobs
 from campaign.ledger import open_ledger
+from campaign.run.declare import compose_arms
+from campaign.run.trees import moved
+from tests.builders import plan
 
 BASE = ["workload=tiny", "tracking=none", "protocol.suspect_ratio=9", "protocol.looks=[3]", "protocol.confirm_rounds=3"]
 CODE = """\
@@ -71,13 +75,13 @@ def test_a_branch_is_accepted_and_the_next_edit_stands_on_its_patch(repository, 
     assert main([*BASE, "hypothesis=shorter"]) == 0
     with ledger_of(repository) as ledger:
         (decision,) = ledger.decisions()
-        plan = ledger.plan(decision.plan_id)
+        found = ledger.plan(decision.plan_id)
     assert decision.verdict.verdict == "accept" and decision.verdict.effect.ratio > 2  # 40 ms against 10
-    assert plan.control.code.commit == plan.treatment.code.commit == first
-    assert plan.control.code.patches == () and len(plan.treatment.code.patches) == 1
-    about = plan.source["edits"]["shorter"]
+    assert found.control.code.commit == found.treatment.code.commit == first
+    assert found.control.code.patches == () and len(found.treatment.code.patches) == 1
+    about = found.source["edits"]["shorter"]
     assert about["commit"] == git(repository, "rev-parse", "shorter").strip() and about["base"] == first
-    assert about["patch_sha256"] == plan.treatment.code.patches[0]
+    assert about["patch_sha256"] == found.treatment.code.patches[0]
     assert (repository / "runs" / "default" / "raw" / f"{about['patch_sha256']}.patch").is_file()
     assert (git(repository, "status", "--porcelain"), git(repository, "for-each-ref")) == (status, branches)
     assert git(repository, "worktree", "list", "--porcelain").count("worktree ") == 1
@@ -87,9 +91,9 @@ def test_a_branch_is_accepted_and_the_next_edit_stands_on_its_patch(repository, 
     other = ["hypothesis=half_sleep", "hypothesis.edit.overrides=['workload.work=400']", "protocol=quick"]
     assert main([*BASE, *other]) == 0
     with ledger_of(repository) as ledger:
-        plan = ledger.plan(ledger.decisions()[-1].plan_id)
+        found = ledger.plan(ledger.decisions()[-1].plan_id)
     patches = (about["patch_sha256"],)
-    codes = {arm.role: arm.code.patches for arm in plan.arms}
+    codes = {arm.role: arm.code.patches for arm in found.arms}
     assert codes == {"control": patches, "treatment": patches, "root": (), "solo": ()}
 
     capsys.readouterr()
@@ -124,6 +128,24 @@ def test_the_dirty_tree_is_measured_against_head_and_an_import_of_the_users_own_
     assert main([*BASE, "hypothesis=dirty", "campaign.name=other"]) == 3
     said = capsys.readouterr().out
     assert "(wrong_copy)" in said and f"treatment imported beside ({repository / 'beside.py'})" in said
+
+
+def test_a_branch_that_moved_or_a_head_that_did_is_other_code(repository, git):
+    (job,) = jobs(repository, [*BASE, "hypothesis=shorter"])
+    with open_ledger(repository, "default", writable=True) as ledger:
+        arms = compose_arms(job, ledger)
+        then = plan(arms.control, arms.treatment, hypothesis=job.hypothesis)
+        assert not moved(job, ledger, then)
+        (repository / "later.txt").touch()
+        git(repository, "add", "-A")
+        git(repository, "commit", "-qm", "later")
+        assert moved(job, ledger, then)
+        git(repository, "reset", "-q", "--hard", "HEAD~")
+        assert not moved(job, ledger, then)
+        git(repository, "branch", "-f", "shorter", "clashing")
+        assert moved(job, ledger, then)
+        git(repository, "branch", "-D", "shorter")
+        assert moved(job, ledger, then)
 
 
 @pytest.mark.parametrize(
