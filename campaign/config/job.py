@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign.config.compose import Composer, searchpath_override
-from campaign.config.edits import parse, stacked
+from campaign.config.edits import LAUNCHED, parse, stacked
 from campaign.config.parameters import spelled
 from campaign.config.workload import same_shape
 from campaign.records import Arm, Edit, Hypothesis, Protocol
@@ -64,5 +64,8 @@ class Job:
         config = self.composer.compose([*self.overrides, *overrides], where=where).values["workload"]
         same_shape(config, root, where=where)
         target = config.pop("_target_")
+        if target.startswith(LAUNCHED) and (own := config.get("environment")):
+            # The command's variables are set last, over those of the trial's process: an edit wins over them too.
+            config["environment"] = own | {key: environment[key] for key in own if key in environment}
         # Through JSON once, so that an arm read back from the ledger has the same hash.
         return Arm(role, name, target, jsonlib.loads(jsonlib.dumps(config)), environment)

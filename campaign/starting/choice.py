@@ -95,7 +95,7 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
         command=command,
         flag=STYLES[said_by_itself.style],
         flags=flags,
-        environment=dict(start.variables),
+        environment={"OMP_NUM_THREADS": "1"} if example and device.value == "cpu" else dict(start.variables),
         device=device.value,
         pattern=line.pattern if line is not None else TRAINER if said_by_itself.trainer in HUGGING_FACE else GENERAL,
         ideas=tuple(ideas(flags, device.value, example=example)),

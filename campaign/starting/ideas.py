@@ -29,6 +29,14 @@ ONE_THREAD = Idea(
     "dispatch",
     environment=(("OMP_NUM_THREADS", "1"),),
 )
+# The example script's control has one thread, which a busy machine disturbs the least.
+TWO_THREADS = Idea(
+    "two_threads",
+    "Two threads beat one.",
+    "The two halves of a product are computed at the same time.",
+    "gemm",
+    environment=(("OMP_NUM_THREADS", "2"),),
+)
 SEGMENTS = Idea(
     "expandable_segments",
     "The allocator reserves less memory with segments that grow.",
@@ -60,7 +68,7 @@ WORKERS = ("numworkers", "workers", "dataloadernumworkers", "dataloaderworkers")
 def ideas(flags: Mapping[str, object], device: str, *, example: bool) -> list[Idea]:
     """One idea by the environment, and one by a flag where the script has one that this module knows. What a flag does
     to the operators is known of the example script only."""
-    found = [ONE_THREAD if device == "cpu" else SEGMENTS]
+    found = [SEGMENTS if device != "cpu" else TWO_THREADS if example else ONE_THREAD]
     for name, value in flags.items():
         plain = name.lower().replace("-", "").replace("_", "")
         plain = ALIASES.get(plain, plain)

@@ -36,7 +36,7 @@ def test_an_empty_repository_gets_a_project_that_composes_and_a_second_time_chan
     assert {"conf/config.yaml", "conf/workload/own.yaml", "conf/hypothesis/aa_null.yaml", "train_example.py",
             "runs/.gitignore"} < {*files(folder)}  # fmt: skip
     names = {job.hypothesis.name for job in jobs(folder, ["-m", "hypothesis=glob(*)"])}
-    assert names == {"aa_null", "one_thread", "fused_optimizer"}
+    assert names == {"aa_null", "two_threads", "fused_optimizer"}
     before = files(folder)
     again = init()
     assert again["written"] == [] and "conf/workload/own.yaml" in again["kept"]
@@ -45,7 +45,7 @@ def test_an_empty_repository_gets_a_project_that_composes_and_a_second_time_chan
 
 def test_what_it_shows_in_a_new_project_is_what_fits_there(folder, init, capsys):
     init()
-    assert options("hypothesis") == ["aa_null", "fused_optimizer", "one_thread"]
+    assert options("hypothesis") == ["aa_null", "fused_optimizer", "two_threads"]
     assert options("workload") == ["own"]
     assert {"own", "quick", "standard"} <= set(options("protocol"))
     assert not (folder / "conf" / "protocol").exists()
@@ -54,7 +54,7 @@ def test_what_it_shows_in_a_new_project_is_what_fits_there(folder, init, capsys)
     assert main(["--help"]) == 0
     assert "prenorm_fusion" not in capsys.readouterr().out
     assert main(["hypothesis=prenorm_fusion"]) == 2
-    assert "aa_null, fused_optimizer, one_thread" in capsys.readouterr().err
+    assert "aa_null, fused_optimizer, two_threads" in capsys.readouterr().err
     (folder / "conf/hypothesis/aa_null.yaml").unlink()  # it comes with campaign, whatever the folder lost
     assert jobs(folder, [])[0].hypothesis.null
 
@@ -66,7 +66,7 @@ def test_completion_offers_the_projects_own_names_and_the_packaged_protocols(fol
     lines = ["campaign hypothesis=", "campaign workload=", "campaign protocol=q"]
     asks = "".join(f"COMP_LINE='{one}' COMP_POINT={len(one)}; _campaign; echo ${{COMPREPLY[*]}}\n" for one in lines)
     done = subprocess.run(["bash", "-c", f"{text}\n{asks}"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["aa_null fused_optimizer one_thread", "own", "quick"]
+    assert done.stdout.splitlines() == ["aa_null fused_optimizer two_threads", "own", "quick"]
 
 
 def test_the_laid_down_config_is_the_packaged_one_but_for_its_choices_and_examples(folder, init):
@@ -79,13 +79,13 @@ def test_the_laid_down_config_is_the_packaged_one_but_for_its_choices_and_exampl
 
 
 def test_what_was_there_is_kept_and_named(folder, init):
-    own = folder / "conf/hypothesis/one_thread.yaml"
+    own = folder / "conf/hypothesis/two_threads.yaml"
     own.parent.mkdir(parents=True)
     own.write_text("mine")
     (folder / "runs").mkdir()
     (folder / "runs/.gitignore").symlink_to("nowhere")
     said = init()
-    assert set(said["kept"]) == {"conf/hypothesis/one_thread.yaml", "runs/.gitignore"}
+    assert set(said["kept"]) == {"conf/hypothesis/two_threads.yaml", "runs/.gitignore"}
     assert own.read_text() == "mine" and not (folder / "runs/nowhere").exists()
 
 
@@ -184,3 +184,12 @@ def test_an_edit_of_a_flag_that_the_script_does_not_have_does_not_fit(folder, in
     )
     with pytest.raises(DoesNotFit, match=r"did you mean 'workload.flags.fused'"):
         jobs(folder, ["hypothesis=x"])
+
+
+def test_an_edit_of_a_variable_wins_over_the_workloads_own(folder, init):
+    init()
+    (job,) = jobs(folder, ["hypothesis=two_threads"])
+    control = job.arm("control", "root", [])
+    treatment = job.arm("treatment", "two_threads", [("two_threads", job.hypothesis.edit)])
+    assert control.config["environment"] == {"OMP_NUM_THREADS": "1"}
+    assert treatment.config["environment"] == {"OMP_NUM_THREADS": "2"}

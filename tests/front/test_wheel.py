@@ -89,7 +89,7 @@ def laid_down(python: str, path: str, folder: Path) -> list[list[str]]:
     return json.loads(run("-c", script))
 
 
-OFFERED = [["own"], ["own", "quick", "standard"], ["aa_null", "fused_optimizer", "one_thread"]]
+OFFERED = [["own"], ["own", "quick", "standard"], ["aa_null", "fused_optimizer", "two_threads"]]
 
 
 def test_a_wheel_lays_down_a_project_that_offers_what_fits_there(installed, tmp_path):
