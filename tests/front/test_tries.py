@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
@@ -16,22 +15,6 @@ from tests.builders import PROJECT, laid_down
 # code stays within it, and three times the work does not.
 WORDS = ["workload=tiny", "workload.work=6000", "protocol.looks=[3]", "protocol.pairs=4", "protocol.min_effect=0.6"]
 WORK = 'range(self.config["work"])'
-
-
-@pytest.fixture
-def git(tmp_path, monkeypatch):
-    """`git(folder, *words)`, as a user without settings of her own."""
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    (home / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.org\n[init]\ndefaultBranch = main\n")
-
-    def run(folder, *words):
-        return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True).stdout
-
-    return run
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,25 +18,6 @@ from campaign.run.replay import _same_code
 BASE = ["workload=tiny", "tracking=none"]
 # 50 ms of waiting against 10 ms, beside well under 1 ms of work.
 SHORTER = ["hypothesis=no_sleep", "workload.sleep=0.05", "hypothesis.edit.overrides=['workload.sleep=0.01']"]
-
-
-@pytest.fixture
-def git(tmp_path, monkeypatch):
-    """`git(folder, *words)`, as a user without settings of her own."""
-    home = tmp_path / "home"
-    home.mkdir()
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    (home / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.org\n[init]\ndefaultBranch = main\n")
-
-    def run(folder, *words):
-        return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True).stdout
-
-    return run
 
 
 @pytest.fixture

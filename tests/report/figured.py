@@ -9,6 +9,8 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from campaign.ledger import Ledger
 from campaign.records import ACCEPT, Decision, Edit, Evidence, Memory, Need, Round, to_json
 from campaign.report.figures import Absent, Figure, figures
@@ -214,3 +216,8 @@ def marks(axes: Any, marker: str, colour: str) -> list[tuple[float, float]]:
 def said(drawing: Any) -> list[str]:
     """The texts of a drawing that stand outside of its axes."""
     return [text.get_text().replace(r"\$", "$") for text in drawing.texts]
+
+
+def near(*values: float) -> Any:
+    """Equal to these but for the last digits."""
+    return pytest.approx(values, rel=1e-6)

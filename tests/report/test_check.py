@@ -15,12 +15,6 @@ from tests.reasoning import made
 from tests.report import written
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
-
-
 def rewritten(ledger, change):
     """The ledger file with `change(line)` on every line and the chain made good again, as a forger would."""
     prev, lines = "0" * 64, []

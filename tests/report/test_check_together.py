@@ -15,9 +15,7 @@ from campaign.report.reported import gather
 from campaign.report.stack import stack_json, stack_text
 from tests.reasoning import made
 from tests.report import together, written
-from tests.report.test_check import ledger, lines, number, rewritten
-
-__all__ = ["ledger"]
+from tests.report.test_check import lines, number, rewritten
 
 
 def write_stack(ledger, place):

@@ -22,12 +22,6 @@ from tests.report.test_page import NASTY, write_mixed
 from tests.report.written import SLOWER
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
-
-
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     with written.opened(tmp_path_factory.mktemp("mixed")) as ledger:

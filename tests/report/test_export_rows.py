@@ -5,19 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from campaign.records import Edit
 from campaign.report.export import export
 from campaign.verdicts import judge
 from tests.reasoning import made
 from tests.report import written
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
 
 
 def test_a_suspect_gain_is_marked_in_its_row_and_in_the_limits(ledger):

@@ -13,26 +13,10 @@ from campaign.report.figures._palette import BLUE, GREEN, PURPLE, QUIET, VERMILI
 from campaign.report.figures._sheet import drawn
 from tests.reasoning import made
 from tests.report import figured, together, written
+from tests.report.figured import near
 
 NAMES = ["headline", "waterfall", "forest", "memory", "interactions", "families", "traces", "floor", "power"]
 HALF = 0.0183738  # half width of the 95 % interval of four rounds that wander by .01, in logs: see `written`
-
-
-def near(*values):
-    return pytest.approx(values, rel=1e-6)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    with written.opened(tmp_path_factory.mktemp("whole")) as ledger:
-        figured.whole(ledger)
-        yield figured.of(ledger)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
 
 
 def test_the_figures_come_in_the_order_in_which_a_reviewer_wants_them(whole):
@@ -141,7 +125,10 @@ def test_throughput_and_memory_follow_the_accepted_path(whole):
         path = figured.marks(axes, "o", BLUE)
         assert [x for x, _ in path] == [400, 400, 390, 500]
         assert [y for _, y in path] == near(100, *(100 * math.exp(log) for log in (0.10, 0.18, 0.15)))
-        assert figured.marks(axes, "s", QUIET) == [near(400, 100 * math.exp(-0.10)), near(400, 100 * math.exp(0.05))]
+        assert figured.marks(axes, "s", QUIET) == [
+            near(400, 100 * math.exp(-0.10)),
+            near(400, 100 * math.exp(0.05)),
+        ]
         assert {"peak memory, MiB", "tokens/s", "root", "head"} <= set(figured.said(drawing))
     assert "from root at 100.00 tokens/s and 400.0 MiB to head at 116.2 and 500.0 MiB" in one.alt
 

@@ -15,23 +15,7 @@ from campaign.report.figures._sheet import drawn
 from campaign.report.reported import gather
 from tests.reasoning import made
 from tests.report import figured, written
-
-
-def near(*values):
-    return pytest.approx(values, rel=1e-6)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    with written.opened(tmp_path_factory.mktemp("whole")) as ledger:
-        figured.whole(ledger)
-        yield figured.of(ledger)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
+from tests.report.figured import near
 
 
 def test_families_are_compared_before_and_after_the_stack(whole):

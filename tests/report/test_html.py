@@ -48,12 +48,6 @@ class Page(HTMLParser):
             self.cells[-1] += data
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
-
-
 def test_the_page_is_well_formed_and_has_the_numbers_of_the_markdown(ledger):
     together.two_edits(ledger)
     together.leave_one_out(ledger)

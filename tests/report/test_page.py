@@ -20,12 +20,6 @@ from tests.report import written
 NASTY = "Fusing a|b | `c` saves *two* passes\n@maintainer see #12, <b>$x$</b> [x](http://y) ~~no~~ \\| end"
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
-
-
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     with written.opened(tmp_path_factory.mktemp("mixed")) as ledger:

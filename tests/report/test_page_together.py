@@ -14,12 +14,6 @@ from tests.report import together, written
 from tests.report.test_page import rows_of, section, tables
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Two accepted edits, a masked one, and one finding of every kind about them."""

@@ -11,12 +11,6 @@ from campaign.report import stack, whole
 from tests.report import together, written
 
 
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
-
-
 def row(name, ratio, below=(), **changes):
     return {
         "hypothesis": name, "ratio": ratio, "ratio_low": ratio - 0.01, "ratio_high": ratio + 0.01, "ratio_rounds": 8,

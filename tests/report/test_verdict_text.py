@@ -7,17 +7,9 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from campaign.report.verdict_text import decision_json, decision_text
 from tests.reasoning import made
 from tests.report import written
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with written.opened(tmp_path) as ledger:
-        yield ledger
 
 
 def fields(text):
