@@ -77,7 +77,8 @@ def ideas(flags: Mapping[str, object], device: str, *, example: bool) -> list[Id
             evidence = "op:aten::_fused_adamw_" if example else ""
             title = {"fused": "fused_optimizer"}.get(plain, plain)
             edit = (f"workload.flags.{name}=true",)
-            found.append(Idea(title, claim, mechanism, acts_on, edit, bound=bound, evidence=evidence))
+            ratio = 1.25 if example else 1.05
+            found.append(Idea(title, claim, mechanism, acts_on, edit, ratio=ratio, bound=bound, evidence=evidence))
             break
         if plain in WORKERS and value in (0, None):
             claim = "Two workers that load batches beside the training beat loading between its steps."

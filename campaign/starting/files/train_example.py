@@ -14,7 +14,7 @@ import torch
 
 import campaign
 
-WIDTH, BATCH = 64, 64
+WIDTH, BATCH = 64, 256
 
 
 def batches(steps: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
