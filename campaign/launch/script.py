@@ -48,7 +48,11 @@ class Script:
         """The answer of all ranks to one command. Raises Failed with the first rank's failure."""
         command = request["command"]
         if command == "build":
-            self._gather()
+            try:
+                self._gather()
+            finally:  # at once: a trial that is killed cleans nothing up
+                self._listener.close()
+                self._folder.cleanup()
             request = {**request, "config": {"device": self._device}}
         for rank in self._ranks:
             rank.send(_for_rank(request, rank.number))
@@ -75,7 +79,6 @@ class Script:
         numbers = [rank.number for rank in self._ranks]
         if numbers != list(range(self._ranks[0].of)):
             raise Failed("garbage", f"the ranks that came are {numbers} of {self._ranks[0].of}", "start each rank once")
-        self._listener.close()
 
     def _replies(self, command: str) -> list[tuple[int, dict[str, Any]]]:
         waiting = {rank.channel: rank for rank in self._ranks}
@@ -132,7 +135,6 @@ class Script:
             lifeline.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(BURIAL_SECONDS)
-        self._folder.cleanup()
         return self._process.returncode
 
 

@@ -153,3 +153,14 @@ def test_leaving_the_trial_ends_the_script_before_what_comes_after_its_loop(tria
     ask(process, "exit")
     assert process._process.wait(10) == 0
     assert not (process.log.parent / "after").exists()
+
+
+def test_a_killed_trial_leaves_nothing_in_the_temporary_folder(trial, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    process = trial(STEPS)
+    process.kill()
+    assert list((tmp_path / "tmp").iterdir()) == []
+    with pytest.raises(TrialFailed):
+        trial("1 / 0\n")
+    assert list((tmp_path / "tmp").iterdir()) == []
