@@ -9,6 +9,7 @@ switches) sees the script's work. Imports greenlet; torch only where the script 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import signal
@@ -45,6 +46,7 @@ class Gate:
         atexit.register(self._ended)
         self._thread = threading.get_ident()
         self._script: Any = None
+        self._children: list[int] = []
         self._controller: Any = greenlet.greenlet(self._serve)
 
     def arrive(self, tokens: int = 0) -> None:
@@ -67,28 +69,45 @@ class Gate:
 
     def step(self) -> None:
         """Let the script run to its next gate; called by the controller."""
+        self._signal_children(signal.SIGCONT)
         self._script.switch()
         self.loop.taken += 1
+
+    def pause(self) -> None:
+        """A script's children (a loader's workers) wait while no step is taken: what they would prepare meanwhile, no
+        clock would see. Called at the end of a block, while its clock still runs, so it lists no processes."""
+        self._signal_children(signal.SIGSTOP)
 
     def _serve(self) -> None:
         """Answer commands, on the controller's side, until the end of the process."""
         worker = _LoopWorker(self.loop)
-        paused = _pause_children()
+        self._look_for_children()
         for line in self._commands:
-            for pid in paused:
-                _signal(pid, signal.SIGCONT)
             request = json.loads(line)
             reply = answer(worker, request)
             self._channel.sendall((json.dumps(reply) + "\n").encode())
             if request["command"] == "exit":
                 sys.stdout.flush()
                 sys.stderr.flush()
+                self._signal_children(signal.SIGCONT)  # one that is stopped does not see that its parent is gone
                 os._exit(0)  # the script is in the middle of its loop, and what it would do at its end is not wanted
-            paused = _pause_children()
+            self._look_for_children()
         os._exit(1)
+
+    def _look_for_children(self) -> None:
+        """Learn of those that were started in the latest steps."""
+        self._children = [int(pid) for pid in timing.children("self")]
+        self.pause()
+
+    def _signal_children(self, which: signal.Signals) -> None:
+        for pid in self._children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, which)
 
     def _die_with_the_trial(self) -> None:
         self._lifeline.recv(1)
+        for pid in timing.descendants("self"):  # a loader's worker that is paused would stay so for ever
+            _signal(int(pid), signal.SIGKILL)
         os._exit(1)
 
     def _ended(self) -> None:
@@ -128,6 +147,7 @@ class Loop:
     def synchronize(self) -> None:
         if self.device.startswith("cuda") and (torch := sys.modules.get("torch")):
             torch.cuda.synchronize()
+        self._gate.pause()
 
     def last_step(self) -> dict[str, Any]:
         return self.latest
@@ -162,22 +182,6 @@ class _LoopWorker(Worker):
     def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self.workload.device = request["config"]["device"]
         return self.told(request)
-
-
-def _pause_children() -> list[int]:
-    """While a script waits for its turn its loader's workers wait too: what they would prepare meanwhile, no clock
-    would see."""
-    stopped = [int(pid) for pid in timing.children("self")]
-    for pid in stopped:
-        _signal(pid, signal.SIGSTOP)
-    return stopped
-
-
-def _signal(pid: int, which: signal.Signals) -> None:
-    try:
-        os.kill(pid, which)
-    except ProcessLookupError:
-        pass
 
 
 def _connected(address: str) -> socket.socket:

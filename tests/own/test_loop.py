@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +12,7 @@ import pytest
 
 import campaign
 from campaign.errors import TrialFailed
-from tests.own.conftest import LOOP, ask, loss_of_step
+from tests.own.conftest import LOOP, alive, ask, loss_of_step
 
 STEPS = LOOP + "for batch in campaign.steps([1.0, 1.0, 1.0], tokens=7):\n    train(batch)\n"
 CONTEXT = LOOP + "while True:\n    with campaign.step(tokens=7):\n        train(1.0)\n"
@@ -164,3 +166,16 @@ def test_a_killed_trial_leaves_nothing_in_the_temporary_folder(trial, tmp_path, 
     with pytest.raises(TrialFailed):
         trial("1 / 0\n")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_worker_of_the_loader_that_is_paused_does_not_outlive_the_trial(trial, tmp_path):
+    mark = str(tmp_path / "sleeper")
+    sleeper = f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', {mark!r}])"
+    process = trial(f"import campaign, subprocess, sys\n{sleeper}\nfor batch in campaign.steps([1]): pass\n")
+    ask(process, "block", steps=1)
+    assert len(alive(mark)) == 1
+    os.kill(process.pid, signal.SIGKILL)  # the campaign is gone, and with it the trial's own process
+    until = time.monotonic() + 30
+    while alive(mark) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not alive(mark)
