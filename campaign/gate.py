@@ -107,7 +107,8 @@ class Gate:
     def _die_with_the_trial(self) -> None:
         self._lifeline.recv(1)
         for pid in timing.descendants("self"):  # a loader's worker that is paused would stay so for ever
-            _signal(int(pid), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         os._exit(1)
 
     def _ended(self) -> None:
