@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import greenlet
 
@@ -92,7 +92,7 @@ class Gate:
                 self._signal_children(signal.SIGCONT)  # one that is stopped does not see that its parent is gone
                 os._exit(0)  # the script is in the middle of its loop, and what it would do at its end is not wanted
             self._look_for_children()
-        os._exit(1)
+        _leave_nothing()
 
     def _look_for_children(self) -> None:
         """Learn of those that were started in the latest steps."""
@@ -106,10 +106,7 @@ class Gate:
 
     def _die_with_the_trial(self) -> None:
         self._lifeline.recv(1)
-        for pid in timing.descendants("self"):  # a loader's worker that is paused would stay so for ever
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
-        os._exit(1)
+        _leave_nothing()
 
     def _ended(self) -> None:
         """The script came to its end by itself, which the trial did not want."""
@@ -183,6 +180,14 @@ class _LoopWorker(Worker):
     def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self.workload.device = request["config"]["device"]
         return self.told(request)
+
+
+def _leave_nothing() -> NoReturn:
+    """The trial is gone: end this process and its children, of which a paused one would stay so for ever."""
+    for pid in timing.descendants("self"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    os._exit(1)
 
 
 def _connected(address: str) -> socket.socket:
