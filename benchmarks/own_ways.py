@@ -71,7 +71,12 @@ def measured(edit: str, way: str, given: argparse.Namespace) -> Cell:
     """One cell's decision, by the command line in a process of its own."""
     words = [f"hypothesis={edit}", f"workload={way}", f"campaign.name=ways-{way}", "tracking=none"]
     words += [f"protocol.looks=[{given.rounds}]", "protocol.alpha_split=[1.0]", "protocol.beta_split=[1.0]"]
-    words += [f"protocol.pairs={given.pairs}", "protocol.decisive=false", "protocol.min_effect=0.01"]
+    words += [
+        "lease.wait_seconds=3600",
+        f"protocol.pairs={given.pairs}",
+        "protocol.decisive=false",
+        "protocol.min_effect=0.01",
+    ]
     words += ["protocol.contention_limit=null", "protocol.steal_limit=1.0"] if given.anyway else []
     environment = {**os.environ, "CAMPAIGN_PROJECT": str(PROJECT), "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
