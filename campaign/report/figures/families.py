@@ -65,7 +65,7 @@ def figure(reports: Reports) -> Figure | None:
 
 
 def absent(reports: Reports) -> str:
-    return "No profile or diagnosis is recorded: campaign profile and campaign diagnose --record do."
+    return "No profile or diagnosis is recorded: campaign profile makes one."
 
 
 def before_and_after(reports: Reports) -> tuple[Side, Side | None] | None:
