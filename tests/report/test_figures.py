@@ -150,7 +150,7 @@ def test_a_campaign_without_a_decision_has_no_figure_and_says_why(ledger):
     assert list(found) == NAMES
     assert all(isinstance(one, Absent) and one.why.endswith(".") for one in found.values())
     assert found["forest"].why == "No decision has been made yet."
-    assert "campaign diagnose --record" in found["families"].why
+    assert "campaign profile" in found["families"].why
 
 
 def test_one_accepted_edit_is_its_own_headline_and_says_that_it_is_not_fresh(ledger):
