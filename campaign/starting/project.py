@@ -76,7 +76,8 @@ def lay_down(choice: Choice) -> LaidDown:
     files = _files(choice)
     if is_project(project) and any((project / "conf" / "workload").glob("*.yaml")):
         return LaidDown((), tuple(name for name in _below(project)))
-    written, kept = [], []
+    written: list[str] = []
+    kept: list[str] = []
     for name, text in files.items():
         try:
             new = _write_new(project / name, text)

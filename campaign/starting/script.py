@@ -21,6 +21,9 @@ STYLES = {
 }
 GATES = {"steps", "step"}
 MOST_FLAGS = 40
+# A default is passed on where `type` makes of its text what it was.
+KINDS: dict[str, type | tuple[type, ...]] = {"str": str, "Path": str, "pathlib.Path": str, "int": int,
+                                             "float": (int, float)}  # fmt: skip
 # Arguments of transformers' TrainingArguments that edits are about, where a script takes all of them from there. Its
 # Trainer tells of its loss every `logging_steps`.
 TRAINING_ARGUMENTS: dict[str, Value] = {"logging_steps": 1, "max_steps": None, "dataloader_num_workers": None,
@@ -155,7 +158,7 @@ def _default(options: dict[str, ast.expr]) -> Value:
     if "nargs" in options or "multiple" in options or (value := _literal(options.get("default"))) is None:
         return None
     kind = _dotted(options["type"]) if "type" in options else "str"
-    fits = {"str": str, "Path": str, "pathlib.Path": str, "int": int, "float": (int, float)}.get(kind)
+    fits = KINDS.get(kind)
     whole = not isinstance(value, bool) and fits is not None and isinstance(value, fits)
     return value if whole and value != "" else None
 

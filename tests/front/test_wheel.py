@@ -99,6 +99,7 @@ def test_a_wheel_lays_down_a_project_that_offers_what_fits_there(installed, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_same_after_pip_has_installed_the_wheel_into_an_empty_environment(built_wheel, tmp_path):
     """What campaign depends on comes from this environment by a path: pip would take minutes to install torch."""
     venv.create(tmp_path / "venv", with_pip=True)
@@ -143,3 +144,38 @@ def test_an_installed_campaign_has_the_style_and_the_script_of_its_report(instal
     for name in ("review.css", "review.js"):
         packed = (installed / "campaign" / "report" / name).read_bytes()
         assert packed == (REPOSITORY / "campaign" / "report" / name).read_bytes() and packed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_printed_commands_measure_the_example(installed, tmp_path):
+    """In few and short rounds: what is looked at is that both arms run, compare and are counted, not how fast."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(installed), "TMPDIR": str(tmp_path)}  # its lease is its own
+    environment.pop("CAMPAIGN_PROJECT", None)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+    run("git", "init", "-q")
+    for key in ("user.name", "user.email"):
+        run("git", "config", key, "me")
+    short = ["tracking=none", "protocol.contention_limit=null", "protocol.warmup_tolerance=9", "protocol.pairs=2",
+             "protocol.looks=[2]", "protocol.alpha_split=[1.0]", "protocol.beta_split=[1.0]"]  # fmt: skip
+    said = json.loads(run(sys.executable, "-m", "campaign", "init", "--json").stdout)
+    null, idea, commit, tried = [one["command"] for one in said["next"]]
+    assert run("sh", "-c", commit).returncode == 0
+    with (folder / "train_example.py").open("a") as file:
+        file.write("# an edit that does nothing\n")
+    for command in (null, idea, tried):
+        words = [sys.executable, "-m", *command.split(), "--json", *short]
+        if command == tried:
+            words.remove("tracking=none")
+        done = run(*words)
+        assert done.returncode in (0, 1, 3), (command, done.stderr[-2000:])
+        decision = json.loads(done.stdout)["decision"]
+        verdict = decision["verdict"]
+        assert verdict["verdict"] not in ("invalid", "unavailable"), (command, verdict)
+        rounds = (verdict["screening"] or verdict["effect"])["round_ratios"]
+        assert len(rounds) == 2 and " ok" in decision["parity"], (command, decision)
