@@ -16,7 +16,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 TOKENS, SEQUENCES, VOCABULARY, CLIP, RATE = 128, 4, 1024, 1.0, 1e-3
 WORDS = re.compile(r"\w+|\W")
-PAGE = 8192  # characters that are read and split for one sequence
+PAGE = 16384  # characters that are read and split for one sequence
 
 
 def flags() -> argparse.ArgumentParser:
