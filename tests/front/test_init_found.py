@@ -180,7 +180,9 @@ def test_the_line_about_a_step_becomes_its_pattern(printed, out, step, loss):
     assert (found.groupdict().get("step"), found["loss"]) == (step, loss)
 
 
-@pytest.mark.parametrize("flag", [*ON, "num_workers", "use-amp", "torch_compile"])
+@pytest.mark.parametrize(
+    "flag", ["num_workers", "torch_compile", *(pytest.param(flag, marks=pytest.mark.slow) for flag in (*ON, "use-amp"))]
+)
 def test_every_idea_about_a_flag_fits_its_workload(folder, init, flag):
     declared = "type=int, default=0" if flag == "num_workers" else "action='store_true'"
     (folder / "train.py").write_text(
