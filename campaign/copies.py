@@ -6,12 +6,14 @@ install does that) is another arm's code, and the trial says nothing.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+LONGEST_PATH = 4096
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -50,6 +52,31 @@ def foreign(own: str, tree: str, runs: str, names: Sequence[str]) -> list[str]:
         if name.partition(".")[0] in names or (file.is_relative_to(own_path) and not is_installed(file, own_path)):
             found.append(f"{name} ({file})")
     return sorted(found)
+
+
+def foreign_programs(question: Mapping[str, Any], pids: Sequence[str]) -> list[str]:
+    """The same of processes that cannot be asked for their modules: those of `pids` that run in a folder of the user's
+    repository, or whose command line has a program or script of it. `question` is `Checkout.question()`."""
+    own, tree, kept = (Path(question[name]).resolve() for name in ("own", "tree", "runs"))
+    found = set()
+    for pid in pids:
+        try:
+            folder = Path(f"/proc/{pid}/cwd").resolve(strict=True)
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended, or is another's
+        places = [(folder / os.fsdecode(word)).resolve() for word in words if word and len(word) < LONGEST_PATH]
+        for place in (folder, *filter(_is_program, places)):
+            inside = place.is_relative_to(own) and not any(
+                place.is_relative_to(one) for one in (tree, kept, _package())
+            )
+            if inside and not is_installed(place, own):
+                found.add(str(place))
+    return sorted(found)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and (path.suffix in (".py", ".sh") or os.access(path, os.X_OK))
 
 
 def _package() -> Path:

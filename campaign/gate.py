@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -43,14 +44,18 @@ class Gate:
         self._lifeline.sendall((json.dumps({**hello, "lifeline": True}) + "\n").encode())
         self._channel.sendall((json.dumps(hello) + "\n").encode())
         threading.Thread(target=self._die_with_the_trial, daemon=True, name="campaign-lifeline").start()
-        atexit.register(self._ended)
+        # Before the threads that the script leaves are waited for, where this Python can do that.
+        getattr(threading, "_register_atexit", atexit.register)(self._ended)
+        self.left = False
         self._thread = threading.get_ident()
         self._script: Any = None
         self._children: list[int] = []
-        self._controller: Any = greenlet.greenlet(self._serve)
+        self._controller: Any = greenlet.greenlet(self._control)
 
     def arrive(self, tokens: int = 0) -> None:
         """Wait at the gate until the next step is wanted. Raises RuntimeError on another thread than the first time."""
+        if self.left:
+            return
         if threading.get_ident() != self._thread:
             raise RuntimeError("campaign: every step of a process must begin on one thread")
         self._script = greenlet.getcurrent()
@@ -58,8 +63,8 @@ class Gate:
         self.count(tokens)
 
     def count(self, tokens: int) -> None:
-        self.loop.tokens_seen += tokens
-        self.loop.tokens_per_step = tokens
+        self.loop.counted += tokens
+        self.loop.per_step = tokens
 
     def record(self, loss: Any, gradient_norm: Any, model: Any) -> None:
         # A loss that is kept whole would keep its graph alive, and with it the memory of a step.
@@ -78,6 +83,19 @@ class Gate:
         clock would see. Called at the end of a block, while its clock still runs, so it lists no processes."""
         self._signal_children(signal.SIGSTOP)
 
+    def _control(self) -> None:
+        """What is raised while the script waits (by a signal's handler, such as an alarm's) must not let it run on
+        with nobody at the gate."""
+        try:
+            self._serve()
+        except greenlet.GreenletExit:
+            raise  # the interpreter's end
+        except BaseException:
+            print("campaign: raised while the script waited for its turn", file=sys.stderr)
+            traceback.print_exc()
+            _flush()
+            _leave_nothing()
+
     def _serve(self) -> None:
         """Answer commands, on the controller's side, until the end of the process."""
         worker = _LoopWorker(self.loop)
@@ -87,17 +105,22 @@ class Gate:
             reply = answer(worker, request)
             self._channel.sendall((json.dumps(reply) + "\n").encode())
             if request["command"] == "exit":
-                sys.stdout.flush()
-                sys.stderr.flush()
+                _flush()
                 self._signal_children(signal.SIGCONT)  # one that is stopped does not see that its parent is gone
                 os._exit(0)  # the script is in the middle of its loop, and what it would do at its end is not wanted
             self._look_for_children()
         _leave_nothing()
 
     def _look_for_children(self) -> None:
-        """Learn of those that were started in the latest steps."""
-        self._children = [int(pid) for pid in timing.children("self")]
+        """Learn of those that were started in the latest steps, by a fork server as well. One that was not forked is
+        here given the cores that `_leave` gives to one that was."""
+        self._children = [int(pid) for pid in timing.descendants("self")]
         self.pause()
+        held = os.sched_getaffinity(0)
+        for pid in self._children if held != self._cores else ():
+            with contextlib.suppress(OSError):
+                if os.sched_getaffinity(pid) == held:
+                    os.sched_setaffinity(pid, self._cores)
 
     def _signal_children(self, which: signal.Signals) -> None:
         for pid in self._children:
@@ -110,14 +133,16 @@ class Gate:
 
     def _ended(self) -> None:
         """The script came to its end by itself, which the trial did not want."""
+        if self.left:
+            return
         said = {"ok": False, "ended": True, "steps": self.loop.taken}
         self._channel.sendall((json.dumps(said) + "\n").encode())
 
     def _leave(self) -> None:
         """A forked child (a loader's worker) is no part of the trial and must not keep its connections open, and has
         the cores that it would have outside one: on those of the loop alone it would take the step's time."""
+        self.left = True
         os.sched_setaffinity(0, self._cores)
-        atexit.unregister(self._ended)
         self._lifeline.close()
         self._channel.close()
 
@@ -125,7 +150,8 @@ class Gate:
 class Loop:
     """The script's loop as the workload that the harness steps (`campaign.worker` has what it asks of one).
 
-    `tokens_seen` counts the tokens of the steps begun so far; `taken` the steps that are done.
+    `counted` sums the tokens of the steps begun so far and `per_step` is the latest's, as the script gives them:
+    tensors of a device too, which are read only when no clock runs. `taken` counts the steps that are done.
     """
 
     low_precision = "unknown"
@@ -134,10 +160,18 @@ class Loop:
         self._gate = gate
         self.device = "cpu"
         self.taken = 0
-        self.tokens_seen = 0
-        self.tokens_per_step = 1
+        self.counted: Any = 0
+        self.per_step: Any = 1
         self.latest: dict[str, Any] = {}
         self.model: Any = None
+
+    @property
+    def tokens_seen(self) -> int:
+        return int(self.counted)
+
+    @property
+    def tokens_per_step(self) -> int:
+        return int(self.per_step)
 
     def step(self) -> None:
         self._gate.step()
@@ -184,15 +218,23 @@ class _LoopWorker(Worker):
 
 def _leave_nothing() -> NoReturn:
     """The trial is gone: end this process and its children, of which a paused one would stay so for ever."""
-    for pid in timing.descendants("self"):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
+    timing.kill_descendants()
     os._exit(1)
 
 
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed by the script, or replaced by something else
+            stream.flush()
+
+
 def _connected(address: str) -> socket.socket:
+    """Raises OSError, with what it means: the script's only sight of a trial that is gone."""
     found = socket.socket(socket.AF_UNIX)
-    found.connect(address)
+    try:
+        found.connect("\0" + address)
+    except OSError as error:
+        raise OSError(error.errno, "campaign: the trial that started this process is over") from error
     return found
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from campaign.gate import Gate
@@ -36,7 +36,7 @@ def steps(batches: Iterable[T], *, tokens: int | Callable[[T], int] = 1, every: 
     again.
     """
     gate = entered()
-    return batches if gate is None else _gated(gate, batches, tokens, every)
+    return batches if gate is None else _Batches(gate, batches, tokens, every)
 
 
 def step(*, tokens: int = 1) -> AbstractContextManager[None]:
@@ -65,7 +65,42 @@ def entered() -> Gate | None:
             from campaign.gate import Gate
 
             _gate = Gate(address)
+            os.register_at_fork(after_in_child=_leave)
     return _gate
+
+
+class _Batches(Generic[T]):
+    """What `steps` gives inside a trial. All but the iteration is the loader's own: a loop may ask for its length, call
+    `next` on it or use its attributes, as it does outside."""
+
+    def __init__(self, gate: Gate, batches: Iterable[T], tokens: int | Callable[[T], int], every: int) -> None:
+        self._given = (gate, batches, tokens, every)
+        self._going: Iterator[T] | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return _gated(*self._given)
+
+    def __next__(self) -> T:
+        if self._going is None:
+            self._going = iter(self)
+        return next(self._going)
+
+    def __len__(self) -> int:
+        return len(self._given[1])  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return bool(self._given[1])
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_given":  # of a copy that is still empty
+            raise AttributeError(name)
+        return getattr(self._given[1], name)
+
+
+def _leave() -> None:
+    """In a forked child of the trial's process, which is no rank, it is as outside."""
+    global _gate
+    _gate = None
 
 
 def _gated(gate: Gate, batches: Iterable[T], tokens: int | Callable[[T], int], every: int) -> Iterator[T]:
@@ -76,6 +111,8 @@ def _gated(gate: Gate, batches: Iterable[T], tokens: int | Callable[[T], int], e
         if taken % every == 0:
             gate.arrive()
         if (batch := next(iterator, nothing)) is nothing:
+            if gate.left:
+                return
             iterator = iter(batches)
             if taken % every:
                 taken = 0

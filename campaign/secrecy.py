@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 _WORDS = (
     r"secrets?|secret_\w+|passw(?:or)?d|passphrase|pwd|credentials?|api_?key|access_?key(?:_id)?|private_?key|"
@@ -14,6 +15,7 @@ _NAME = re.compile(rf"(?:^|[_.-])(?:{_WORDS})$", re.IGNORECASE)
 # A variable of the environment has nobody else to mean by these; a flag may be `token` or `key`.
 _VARIABLE = re.compile(r"(?:^|_)(?:TOKEN|KEY|PAT|AUTH|COOKIE|DSN)$", re.IGNORECASE)
 _WORD = re.compile(r"^(?:--?)?(?P<name>[A-Za-z_][\w.-]*)=.")
+KEPT_OF_A_LOG = 32 << 20
 SHORTEST_VALUE = 6  # a shorter one may be any word of a log
 
 
@@ -40,6 +42,23 @@ def redacted(text: bytes, environment: Mapping[str, str] | None = None) -> bytes
     ):
         text = text.replace(os.fsencode(value), b"[" + name.encode() + b"]")
     return text
+
+
+def redact_file(path: Path, environment: Mapping[str, str], kept: int = KEPT_OF_A_LOG) -> None:
+    """The same of a whole file. Of one with more than twice `kept` bytes only so many stay at each end: a script may
+    have written more than fits into memory."""
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        text = file.read(2 * kept)
+        if size > 2 * kept:
+            file.seek(size - kept)
+            # Cut at lines, so that no half of a secret is left, which nothing would find.
+            head, tail = text[:kept].rpartition(b"\n")[0], file.read(kept).partition(b"\n")[2]
+            text = head + f"\n[campaign: {size - len(head) - len(tail)} bytes left out]\n".encode() + tail
+        file.seek(0)
+        file.write(redacted(text, environment))
+        file.truncate()
 
 
 def _values(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -7,16 +7,19 @@ workload, whose word alone would let a step return before its work is done.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import os
 import resource
+import signal
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns, process_time_ns  # bound before a workload is imported, which might replace them
 from typing import Any
 
+KILLED_TIMES = 3
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -111,6 +114,14 @@ def descendants(pid: str) -> list[str]:
         found.append(child)
         waiting += children(child)
     return found
+
+
+def kill_descendants() -> None:
+    """End every process below this one, in its process group or not; looks again for what was started meanwhile."""
+    for _ in range(KILLED_TIMES):
+        for pid in descendants("self"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def children(pid: str) -> list[str]:

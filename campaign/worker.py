@@ -61,6 +61,7 @@ class Worker:
         workload_class = _workload_class(request)
         config = dict(request["config"])
         if launch := getattr(workload_class, "launch", None):
+            _end_with_parent()
             self.launched = launch(Path(request["root"]), config)
             return self.launched.answer(request)
         if request["variant"]:
@@ -273,6 +274,13 @@ def _tie_to_parent(parent: int) -> None:
         libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
+def _end_with_parent() -> None:
+    """Where a command runs below this process: end it too when the parent dies. A SIGKILL to us would leave it."""
+    signal.signal(signal.SIGTERM, lambda *_: (timing.kill_descendants(), os._exit(1)))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="One trial of a campaign; started by the campaign itself.")
     parser.add_argument("--commands", type=int, required=True)
@@ -283,6 +291,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(given.commands) as commands, os.fdopen(given.replies, "w") as replies:
         serve(commands, replies)
+    timing.kill_descendants()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from campaign import timing
 from campaign.copies import Checkout
 from campaign.errors import TrialFailed
 from campaign.records import Arm
-from campaign.secrecy import redacted
+from campaign.secrecy import redact_file, redacted
 
 GARBAGE_SHOWN = 80
 LARGEST_REPLY = 64 << 20
@@ -176,7 +176,7 @@ class TrialProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-        self.log.write_bytes(redacted(self.log.read_bytes(), self._environment))
+        redact_file(self.log, self._environment)
         for descriptor in (self._commands, self._replies):
             with contextlib.suppress(OSError):
                 os.close(descriptor)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 OVERRIDES = "{overrides}"
 PYTHONS = ("python", "python3")
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+OWN_KEYS = ("_target_", "threads")  # of a node, and none of the command line's
+HARNESS = str(Path(__file__).resolve().parent.parent.parent)  # what PYTHONPATH begins with in a trial's process
 
 
 class Failed(Exception):
@@ -41,14 +45,31 @@ class CommandLine:
     directory: str = "."
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> CommandLine:
+        """The command line of a workload node, whose other keys belong to others."""
+        return cls(**{key: value for key, value in node.items() if key not in (*OWN_KEYS, "steps", "tokens")})
+
     def words(self) -> list[str]:
-        """The argument vector. `{overrides}` is replaced by the flags where it stands as a word, else they come last;
-        `python` is the interpreter that runs the campaign."""
+        """The argument vector. `{overrides}` is replaced by the flags where it stands as a word, and by the flags as a
+        shell reads them where it stands within one (`bash -c 'python train.py {overrides}'`); else they come last.
+        `python` is the interpreter that runs the campaign. Raises ValueError where they would come last behind the text
+        of a shell, which would not pass them on."""
         words = shlex.split(self.command) if isinstance(self.command, str) else [str(word) for word in self.command]
         if not words:
             raise ValueError("workload.command is empty: give the command that trains")
-        place = words.index(OVERRIDES) if OVERRIDES in words else len(words)
-        words[place : place + 1] = self.flag_words()
+        flags = self.flag_words()
+        if OVERRIDES in words:
+            place = words.index(OVERRIDES)
+            words[place : place + 1] = flags
+        elif any(OVERRIDES in word for word in words):
+            words = [word.replace(OVERRIDES, shlex.join(flags)) for word in words]
+        elif flags and _is_shells(words):
+            raise ValueError(
+                f"workload.command runs a shell's text, which gets no flags: put {OVERRIDES} where they belong in it"
+            )
+        else:
+            words += flags
         if words[0] in PYTHONS:
             words[0] = sys.executable
         return words
@@ -70,16 +91,26 @@ class CommandLine:
             return [bare if bare.startswith("-") else f"{name}=true"]
         return [word.replace("{name}", name).replace("{value}", str(value)) for word in self.flag.split()]
 
-    def start(self, root: Path, more: Mapping[str, str], *, stdout: int | None = None) -> subprocess.Popen[bytes]:
-        """Start it in `root`/`directory`, with `more` environment variables; output goes to the trial's log unless
-        `stdout` is given. Raises Failed where there is no such program or folder."""
+    def start(
+        self, root: Path, more: Mapping[str, str], *, stdout: int | None = None, imports: bool = True
+    ) -> subprocess.Popen[bytes]:
+        """Start it in `root`/`directory`, with `more` environment variables; all output goes to the trial's log unless
+        `stdout` is given. `imports` says that it must find this `campaign`. Raises Failed where there is no such
+        program or folder."""
         words, folder = self.words(), root / self.directory
         # The interpreter's own scripts (torchrun, accelerate) before others of the name.
         paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         environment = {**os.environ, "PATH": paths, **{name: str(value) for name, value in self.environment.items()}}
+        if not imports:
+            environment |= _without_harness(environment)
         try:
             return subprocess.Popen(
-                words, cwd=folder, env={**environment, **more}, stdin=subprocess.DEVNULL, stdout=stdout
+                words,
+                cwd=folder,
+                env={**environment, **more},
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=None if stdout is None else subprocess.STDOUT,
             )
         except (OSError, ValueError) as error:
             if not folder.is_dir():
@@ -88,6 +119,21 @@ class CommandLine:
                 ) from error
             said = getattr(error, "strerror", None) or str(error)
             raise Failed("crashed", f"{words[0]} cannot be started: {said}", "correct workload.command") from error
+
+
+def _is_shells(words: Sequence[str]) -> bool:
+    """Whether some word is a shell and the next an option `-c`, alone or in a bundle, as in `bash -lc TEXT`."""
+    return any(
+        Path(word).name in SHELLS and after.startswith("-") and not after.startswith("--") and "c" in after
+        for word, after in itertools.pairwise(words)
+    )
+
+
+def _without_harness(environment: Mapping[str, str]) -> dict[str, str]:
+    """PYTHONPATH as the person has it: with the harness's own folder, which is this environment's site-packages as a
+    rule, another Python would import this one's packages instead of its own."""
+    first, _, rest = environment.get("PYTHONPATH", "").partition(os.pathsep)
+    return {"PYTHONPATH": rest} if first == HARNESS else {}
 
 
 def ended(process: subprocess.Popen[bytes]) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign import likeness, timing
+from campaign.copies import foreign_programs
 from campaign.launch import readings
 from campaign.launch.command import CommandLine, Failed, ended
 from campaign.launch.readings import Reading
@@ -37,19 +38,20 @@ class Command:
         self._queue: queue.Queue[Reading | Failed | None] = queue.Queue()
         self._samples: list[tuple[float, float, float]] = []  # perf_counter, time, CPU seconds of the command
         self._last: Reading | None = None
+        self._seen = 1  # steps that it told of, the first one too
+        self._stride = 1  # steps from one reading to the next, as last counted
         self._began = time.time()
         folder = root / line.directory
         piped = subprocess.PIPE if steps["from"] == "output" else None
         self._source = self._sourced(folder)
-        self._process = line.start(root, {"PYTHONUNBUFFERED": "1"}, stdout=piped)
+        self._process = line.start(root, {"PYTHONUNBUFFERED": "1"}, stdout=piped, imports=False)
         for work in (self._read, self._sample):
             threading.Thread(target=work, daemon=True).start()
 
     @classmethod
     def launch(cls, root: Path, config: Mapping[str, Any]) -> Command:
         """Start the command of a workload node. Raises Failed, and ValueError for a node that is none."""
-        line = {key: value for key, value in config.items() if key not in ("steps", "tokens")}
-        return cls(CommandLine(**line), root, config["steps"], int(config.get("tokens") or 0))
+        return cls(CommandLine.of(config), root, config["steps"], int(config.get("tokens") or 0))
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to one command of the trial. Raises Failed."""
@@ -67,7 +69,7 @@ class Command:
             "memory": lambda request: self._memory(),
             "profile": lambda request: {"offered": False},
             "static": lambda request: {"offered": False, "rows": [], "runs_on": ""},
-            "copies": lambda request: {"foreign": []},  # it cannot be asked what it imported
+            "copies": lambda request: {"foreign": foreign_programs(request, timing.descendants("self"))},
             "exit": lambda request: self._end(),
         }[command](request)
 
@@ -102,10 +104,10 @@ class Command:
         first = self._last
         assert first is not None  # `build` came before
         steps, last = 0, first
-        while steps < wanted:
-            last = self._next("a step")
-            steps += _between(self._last, last)
-            self._last = last
+        while steps < wanted or last.at <= first.at:  # many may be told at one moment
+            steps += self._advance("a step")
+            assert self._last is not None
+            last = self._last
         cpu = self._cpu_seconds(last.at) - self._cpu_seconds(first.at)
         return {
             "steps": steps,
@@ -123,7 +125,7 @@ class Command:
         found = []
         for _ in range(steps):
             found.append(self._last)
-            self._last = self._next("a probed step")
+            self._advance("a probed step")
         told = [one for one in found if one is not None]
         return {
             "losses": [one.loss for one in told if one.loss is not None],
@@ -138,6 +140,29 @@ class Command:
         last = self._last or Reading(0.0)
         return {"loss": last.loss, "gradient_norm": last.gradient_norm}
 
+    def _advance(self, what: str) -> int:
+        """Go on to the next step that is told, and say how many steps that are: by the command's own count, where it
+        has one. One that is told again is none; where the count begins anew it goes on in the strides that it had.
+        Raises Failed where the clock of what tells them went back."""
+        before = self._last
+        assert before is not None  # `build` came before
+        steps = 0
+        while not steps:
+            found = self._next(what)
+            if found.at < before.at:
+                raise Failed(
+                    "garbage", f"the times of its steps go back by {before.at - found.at:.3f} s", "read the log"
+                )
+            if before.step is None or found.step is None:
+                steps = 1
+            elif found.step < before.step:
+                steps = self._stride
+            elif steps := found.step - before.step:
+                self._stride = steps
+        self._last = found
+        self._seen += steps
+        return steps
+
     def _next(self, what: str, hint: str = "") -> Reading:
         found = self._queue.get()
         if isinstance(found, Failed):
@@ -147,7 +172,7 @@ class Command:
             if self._process.returncode == 0 and not hint:
                 raise Failed(
                     "crashed",
-                    "the command came to its end, and the protocol wants more steps",
+                    f"the command came to its end after {self._seen} steps, and the protocol wants more steps",
                     "raise its own limit of steps or epochs; or fewer: protocol.pairs=N, protocol.warmup_limit_steps=N",
                 )
             said = f"; {hint}" if hint else ""
@@ -161,7 +186,9 @@ class Command:
             return lambda: readings.from_output(node, self._process.stdout, running)  # type: ignore[arg-type]
         if node["from"] == "jsonl":
             path = folder / node["file"]
-            begun = path.stat().st_size if path.exists() else 0
+            begun = path.open("rb") if path.is_file() else None
+            if begun is not None:
+                begun.seek(0, os.SEEK_END)
             return lambda: readings.from_jsonl(node, path, begun, running)
         if node["from"] == "tensorboard":
             return lambda: readings.from_tensorboard(node, folder / node["folder"], running, self._began)
@@ -193,7 +220,7 @@ class Command:
         if after < 1:
             return samples[0][2] if samples else 0.0
         (before, low), (then, high) = ((samples[i][clock], samples[i][2]) for i in (after - 1, after))
-        return low + (high - low) * min(1.0, max(0.0, (at - before) / (then - before)))
+        return low + (high - low) * min(1.0, max(0.0, (at - before) / max(then - before, 1e-9)))
 
     def _pin(self, cores: list[int]) -> dict[str, Any]:
         for pid in timing.descendants("self"):
@@ -220,13 +247,6 @@ class Command:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(2.0)
         return {}
-
-
-def _between(before: Reading | None, after: Reading) -> int:
-    """Steps from one reading to the next: by the command's own count, where it counts forward."""
-    if before is None or before.step is None or after.step is None:
-        return 1
-    return max(1, after.step - before.step)
 
 
 def _listed(folder: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from campaign.launch.command import Failed
+from campaign.launch.output import CHUNK, LONGEST_LINE, Log, lines
 
 FILE_POLL_SECONDS = 0.002
 EVENT_POLL_SECONDS = 0.5
@@ -56,39 +58,48 @@ def check(node: Mapping[str, Any]) -> None:
 
 
 def from_output(node: Mapping[str, Any], output: IO[bytes], running: Running) -> Iterator[Reading]:
-    """Each line of `output` in which the pattern is found is a step; all lines go on to the trial's log."""
+    """Each line of `output` in which the pattern is found is a step; all of it goes on to the trial's log."""
     pattern = re.compile(node["pattern"])
-    for line in iter(output.readline, b""):
-        at = time.perf_counter()
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+    for at, line in lines(output.fileno(), running, Log(sys.stdout.buffer)):
         if found := pattern.search(line.decode("utf-8", "replace")):
             yield _reading(at, found.groupdict())
 
 
-def from_jsonl(node: Mapping[str, Any], path: Path, begun: int, running: Running) -> Iterator[Reading]:
-    """Each object that is written to `path` after its first `begun` bytes (what it held before the command started) and
-    has the keys that the node names is a step."""
-    held = b""
-    while True:
-        alive = running()
-        size = path.stat().st_size if path.exists() else 0
-        if size < begun:  # it was begun anew
-            begun, held = 0, b""
-        if size > begun:
+def from_jsonl(node: Mapping[str, Any], path: Path, begun: IO[bytes] | None, running: Running) -> Iterator[Reading]:
+    """Each object that is written to `path` and has the keys that the node names is a step. `begun` is the file that
+    was there before the command started, at its end. A file that is put in its place, or written anew, is read too."""
+    file, held = begun, b""
+    try:
+        while True:
+            alive = running()
+            if file is None and path.exists():
+                file = path.open("rb")
             at = time.perf_counter()
-            with path.open("rb") as file:
-                file.seek(begun)
-                held += file.read(size - begun)
-            begun = size
-            *lines, held = held.split(b"\n")
-            for line in lines:
-                if (reading := _object(at, line, node)) is not None:
-                    yield reading
-        elif not alive:
-            return
-        else:
-            time.sleep(FILE_POLL_SECONDS)
+            if file is not None and (data := file.read(CHUNK)):
+                *found, held = (held + data).split(b"\n")
+                held = held[:LONGEST_LINE]
+                for line in found:
+                    if (reading := _object(at, line, node)) is not None:
+                        yield reading
+            elif file is not None and _is_replaced(file, path):
+                file.close()
+                file, held = None, b""
+            elif not alive:
+                return
+            else:
+                time.sleep(FILE_POLL_SECONDS)
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _is_replaced(file: IO[bytes], path: Path) -> bool:
+    """Whether `path` is another file by now, or this one cut short; one that is away may come back."""
+    try:
+        now = path.stat()
+    except FileNotFoundError:
+        return False
+    return now.st_ino != os.fstat(file.fileno()).st_ino or now.st_size < file.tell()
 
 
 def _object(at: float, line: bytes, node: Mapping[str, Any]) -> Reading | None:
@@ -145,9 +156,12 @@ def from_mlflow(node: Mapping[str, Any], folder: Path, running: Running, since: 
 
 def _reading(at: float, values: Mapping[str, Any]) -> Reading:
     step = values.get("step")
+    if isinstance(step, str):
+        step = step.replace(",", "")  # of thousands
+    number = _finite(step, "step")
     return Reading(
         at,
-        None if step is None else int(step),
+        None if number is None else int(number),
         _finite(values.get("loss"), "loss"),
         _finite(values.get("gradient_norm"), "gradient_norm"),
     )
@@ -156,7 +170,10 @@ def _reading(at: float, values: Mapping[str, Any]) -> Reading:
 def _finite(value: Any, name: str) -> float | None:
     if value is None:
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise Failed("garbage", f"{name} is {value!r}, which is no number", "correct workload.steps") from None
     if not math.isfinite(number):
         raise Failed("garbage", f"{name} is {number}: a training step must give finite numbers")
     return number
