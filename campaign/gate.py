@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import greenlet
 
@@ -94,7 +94,7 @@ class Gate:
             print("campaign: raised while the script waited for its turn", file=sys.stderr)
             traceback.print_exc()
             _flush()
-            _leave_nothing()
+            timing.leave_nothing()
 
     def _serve(self) -> None:
         """Answer commands, on the controller's side, until the end of the process."""
@@ -109,7 +109,7 @@ class Gate:
                 self._signal_children(signal.SIGCONT)  # one that is stopped does not see that its parent is gone
                 os._exit(0)  # the script is in the middle of its loop, and what it would do at its end is not wanted
             self._look_for_children()
-        _leave_nothing()
+        timing.leave_nothing()
 
     def _look_for_children(self) -> None:
         """Learn of those that were started in the latest steps, by a fork server as well. One that was not forked is
@@ -129,7 +129,7 @@ class Gate:
 
     def _die_with_the_trial(self) -> None:
         self._lifeline.recv(1)
-        _leave_nothing()
+        timing.leave_nothing()
 
     def _ended(self) -> None:
         """The script came to its end by itself, which the trial did not want."""
@@ -214,12 +214,6 @@ class _LoopWorker(Worker):
     def build(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self.workload.device = request["config"]["device"]
         return self.told(request)
-
-
-def _leave_nothing() -> NoReturn:
-    """The trial is gone: end this process and its children, of which a paused one would stay so for ever."""
-    timing.kill_descendants()
-    os._exit(1)
 
 
 def _flush() -> None:

@@ -276,7 +276,7 @@ def _tie_to_parent(parent: int) -> None:
 
 def _end_with_parent() -> None:
     """Where a command runs below this process: end it too when the parent dies. A SIGKILL to us would leave it."""
-    signal.signal(signal.SIGTERM, lambda *_: (timing.kill_descendants(), os._exit(1)))
+    signal.signal(signal.SIGTERM, timing.leave_nothing)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

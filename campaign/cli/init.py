@@ -37,7 +37,7 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
 def init(given: argparse.Namespace) -> int:
     """Look, choose, write, say; the exit code. Raises BadInput, with nothing overwritten."""
     from campaign.starting import choose, lay_down, refuse_where_it_cannot
-    from campaign.starting.project import next_commands
+    from campaign.starting.project import behind, next_commands
 
     here = Path.cwd().resolve()
     project = Path(os.path.normpath(here / given.folder))
@@ -47,12 +47,14 @@ def init(given: argparse.Namespace) -> int:
     choice = choose(here, project, given.script)
     laid = lay_down(choice)
     next_ = next_commands(choice, laid, here)
+    late = behind(choice)
     if given.json:
         answer = {"schema": 1, "root": str(project), "script": choice.script, "way": choice.way, "found": choice.said,
-                  "written": laid.written, "kept": laid.kept, "next": next_}  # fmt: skip
+                  "written": laid.written, "kept": laid.kept, "behind": late, "next": next_}  # fmt: skip
         print(json.dumps(answer))
         return EXIT_DECIDED
     lines = choice.said if laid.written else {"project": f"{project} is one already: nothing was changed"}
+    lines = {**lines, "way": late} if late else lines
     for word, said in lines.items():
         print(f"{word:10} {said}")
     for word, names in (("laid down", laid.written), ("kept", laid.kept)):

@@ -91,6 +91,18 @@ def lay_down(choice: Choice) -> LaidDown:
     return LaidDown(tuple(written), tuple(kept))
 
 
+def behind(choice: Choice) -> str:
+    """What to do where the project still watches a script that stops at gates by now; empty where it does not."""
+    name = "conf/workload/own.yaml"
+    try:
+        watched = "_target_: campaign.launch.Command" in (choice.project / name).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    if choice.way != 2 or not watched:
+        return ""
+    return f"{choice.script} calls campaign by now and {name} only watches it: remove that file and campaign init again"
+
+
 def _files(choice: Choice) -> dict[str, str]:
     """Every file by its path from the project's root; the config last, because with it the project is whole."""
     files = {"runs/.gitignore": IGNORED}
