@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from campaign.cli import main
 from campaign.config import jobs
 from campaign.launch.command import CommandLine
 from campaign.starting.ideas import ON
@@ -72,6 +73,21 @@ def test_a_script_that_stops_at_gates_takes_turns_by_blocks(folder, init):
     (folder / "learn.py").write_text(GATED)
     said = init()
     assert (said["script"], said["way"]) == ("learn.py", 2)
+    assert node(folder)["workload"]["_target_"] == "campaign.launch.Script"
+
+
+def test_a_project_that_watches_a_script_which_has_the_two_lines_by_now_is_told_how_to_go_on(folder, init, capsys):
+    (folder / "learn.py").write_text(
+        "for step in range(9):\n    loss.backward()\n    print(f'step {step} loss {loss}')\n"
+    )
+    assert (init()["way"], init()["behind"]) == (1, "")
+    (folder / "learn.py").write_text(GATED)
+    said = init()
+    assert said["behind"].startswith("learn.py calls campaign by now and conf/workload/own.yaml only watches it")
+    assert main(["init"]) == 0
+    assert said["behind"] in capsys.readouterr().out
+    (folder / "conf/workload/own.yaml").unlink()
+    assert (init()["written"], init()["behind"]) == (["conf/workload/own.yaml"], "")
     assert node(folder)["workload"]["_target_"] == "campaign.launch.Script"
     assert "steps" not in node(folder)["workload"]
 
