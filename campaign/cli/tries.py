@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 from campaign.cli.answer import write
 from campaign.errors import EXIT_NO_DECISION, BadInput
@@ -41,6 +43,8 @@ def try_(given: argparse.Namespace) -> int:
         raise BadInput("--json and --export are two forms of one answer", remedy="leave one of them out")
     if given.base is not None and not given.base:
         raise BadInput("--base needs a branch, tag or commit", remedy="campaign try --base main")
+    if given.out and not os.access(Path(given.out).absolute().parent, os.W_OK | os.X_OK):
+        raise BadInput(f"cannot write {given.out}: no folder there to write into", remedy="--out FILE elsewhere")
     words = [*given.overrides, *([f"workload={given.workload}"] if given.workload else [])]
     import gc
 
@@ -57,6 +61,19 @@ def try_(given: argparse.Namespace) -> int:
             found = tried(
                 project_root(), given.base or "", words, given.parity, Progress(json=given.json, output=aside)
             )
+        sides = found.sides
+        answer = Answer(
+            before=sides.before_name,
+            after=sides.after_name,
+            files=sides.files,
+            left_out=sides.left_out,
+            decision=found.decision,
+            plan=found.plan,
+            ledger=str(found.file),
+        )
+        show = answer_json if given.json else answer_markdown if given.export else answer_text
+        write(show(answer), given.out)
+        return answer.exit_code
     except OSError:
         raise  # a full disk, which every verb says alike
     except FAULTS:
@@ -64,16 +81,3 @@ def try_(given: argparse.Namespace) -> int:
 
         traceback.print_exc()  # Python would end with 1, which says slower to whoever reads exit codes
         return EXIT_NO_DECISION
-    sides = found.sides
-    answer = Answer(
-        before=sides.before_name,
-        after=sides.after_name,
-        files=sides.files,
-        left_out=sides.left_out,
-        decision=found.decision,
-        plan=found.plan,
-        ledger=str(found.file),
-    )
-    show = answer_json if given.json else answer_markdown if given.export else answer_text
-    write(show(answer), given.out)
-    return answer.exit_code

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,19 +19,20 @@ from campaign.provenance.edits import top_of
 from campaign.provenance.worktree import worktree
 from campaign.records import Code
 
+HARNESS = "harness"
+
 
 @contextmanager
 def checkout(root: Path, code: Code, patches: list[bytes]) -> Iterator[Checkout]:
     """The project at `root` with the files of `code`, whose patches' bytes are `patches`, until the block ends. Raises
     BadInput as `worktree` does."""
     own_root, own = root.resolve(), top_of(root)
-    with (
-        worktree(root, code.commit, *patches) as place,
-        tempfile.TemporaryDirectory(prefix="campaign-harness-") as harness,
-    ):
-        Path(harness, "campaign").symlink_to(Path(campaign.__file__).resolve().parent)
+    with worktree(root, code.commit, *patches) as place:
         inside = place.resolve()
         tree = inside.parents[len(own_root.relative_to(own).parts) - 1] if own_root != own else inside
+        harness = tree.parent / HARNESS  # goes with the worktree's folder, also where a killed process left both behind
+        harness.mkdir()
+        (harness / "campaign").symlink_to(Path(campaign.__file__).resolve().parent)
         paths = [inside, *(tree / folder for folder in _own_folders(own))]
         paths = list(dict.fromkeys(path for path in paths if path.is_dir()))
         yield Checkout(
@@ -40,7 +40,7 @@ def checkout(root: Path, code: Code, patches: list[bytes]) -> Iterator[Checkout]
             tree=tree,
             own=own,
             own_runs=own_root / "runs",
-            paths=(harness, *(str(path) for path in paths)),
+            paths=(str(harness), *(str(path) for path in paths)),
             names=tuple(sorted(_importable([*paths, inside / "src"]))),
         )
 

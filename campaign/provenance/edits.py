@@ -176,9 +176,10 @@ def tree_change(root: Path) -> Change:
     left_out = found.source["left_out"]
     for line in left_out:
         if any(why in line for why in _MUST_NOT_LACK):
+            branch = "commit it on a branch (git switch -c NAME && git commit -a), go back, and edit.ref=NAME"
+            clean = f"git -C {line.partition(': ')[0]} status, ignore or commit what it lists, then: {branch}"
             raise BadInput(
-                f"edit.worktree={DIRTY} cannot hold a change: {line}",
-                remedy="commit it on a branch (git switch -c NAME && git commit -a), go back, and edit.ref=NAME",
+                f"edit.worktree={DIRTY} cannot hold a change: {line}", remedy=clean if SUBMODULE in line else branch
             )
     about = {"kind": "worktree", "written": DIRTY, "left_out": left_out}
     return Change(found.patch, about, files_of(root, found.patch, f"edit.worktree={DIRTY}") if found.patch else ())

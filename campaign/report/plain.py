@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 # C0 without tab and newline, DEL, C1, line and paragraph separators, and what turns the direction of writing.
-STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+# And half surrogates: what Python makes of a file name that is no UTF-8, and what no output can encode.
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 def plain(text: str) -> str:

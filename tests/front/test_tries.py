@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,7 @@ def head(git, repository):
         (["campaign.name=mine"], "has its own ledger (runs/try)", "leave it out"),
         (["--workload", "tinny"], "did you mean 'tiny'", "campaign try --workload tiny"),
         (["--parity", "near"], "--parity 'near': one of bitwise", "--parity loss"),
+        (["--out", "nowhere/try.md"], "cannot write nowhere/try.md", "--out FILE"),
         (["--json", "--export", "md"], "two forms of one answer", "leave one of them out"),
     ],
 )
@@ -80,6 +83,13 @@ def test_a_fault_of_this_program_is_no_slowdown(repository, monkeypatch, capsys)
     monkeypatch.setattr(tries.provenance, "head", fault)
     assert main(["try"]) == 3  # Python's own code for it, 1, would say slower
     assert "RuntimeError: planted" in capsys.readouterr().err
+
+
+def test_a_changed_file_whose_name_is_no_utf8_is_shown_escaped(repository, capsys):
+    Path(os.fsdecode(b"bad\xff.py")).write_text("x = 1\n")
+    assert main(["try", *WORDS]) in (0, 3)  # 3 on a busy machine
+    shown = capsys.readouterr()
+    assert "bad\\udcff.py" in shown.out and "Traceback" not in shown.err
 
 
 def test_more_work_is_slower_and_the_same_work_is_not_and_nothing_joins_a_stack(repository, git, capsys):

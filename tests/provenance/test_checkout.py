@@ -58,6 +58,8 @@ def test_an_arm_imports_its_worktree_first_and_the_installed_campaign(project: P
         said = imported(place, "ours", path=str(project))
         assert said["files"] == {"ours": str(place.root / "ours" / "__init__.py")}
         assert Path(said["campaign"]).resolve() == HARNESS / "__init__.py"
+        # What a killed process leaves goes with the worktree, which the next one removes.
+        assert Path(place.paths[0]).parent == place.tree.parent
         assert said["foreign"] == []
         assert "ours" in place.names and "campaign" not in place.names
     assert not place.tree.exists()

@@ -196,8 +196,9 @@ def test_what_a_patch_of_the_tree_cannot_hold_is_refused_and_not_measured_withou
     git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "sub")
     git(project, "commit", "-qm", "with a submodule")
     (project / "sub" / "models" / "block.py").write_text("changed inside\n")
-    with pytest.raises(BadInput, match="cannot hold a change: sub: a submodule"):
+    with pytest.raises(BadInput, match="cannot hold a change: sub: a submodule") as refused:
         change_of(project, Edit(worktree="dirty"), head(git, project))
+    assert refused.value.remedy.startswith("git -C sub status")  # `commit -a` outside would commit nothing of it
 
     def act() -> None:
         git(project / "sub", "commit", "-qam", "moved on")

@@ -9,6 +9,7 @@ import pytest
 from campaign.report import listing
 from campaign.report.evidence_text import Shown, shown_json, shown_text
 from campaign.report.export import export
+from campaign.report.json_text import as_line
 from campaign.report.plain import plain
 from campaign.report.stack import stack_json, stack_text
 from campaign.report.verdict_text import decision_text
@@ -56,3 +57,9 @@ def test_json_keeps_the_text_as_it_is(ledger):
 def test_lines_tabs_and_other_languages_stay():
     assert plain("a\tb\nünï 漢字") == "a\tb\nünï 漢字"
     assert plain("a\x1bb\x85c\u2028d") == "a\\x1bb\\x85c\\u2028d"
+
+
+def test_a_file_name_that_is_no_utf8_can_be_written_and_means_the_same_in_json():
+    name = b"bad\xff.py".decode("utf-8", "surrogateescape")
+    assert plain(name).encode() == b"bad\\udcff.py"
+    assert json.loads(as_line([name]).encode()) == [name]
