@@ -159,3 +159,13 @@ def test_the_mark_of_a_picture_is_a_chunk_that_readers_know(tmp_path):
         image.load()
         assert image.text["Comment"] == MARK
     assert (imread(path) == before).all()
+
+
+def test_a_number_that_was_changed_afterwards_is_not_reported(decided, capsys):
+    ledger = decided / "runs/demo/ledger.jsonl"
+    text = ledger.read_text()
+    assert text.count('"ratio":1.105') >= 1
+    ledger.write_text(text.replace('"ratio":1.105', '"ratio":9.105'))
+    assert main(["report", "--campaign", "demo"]) == 2
+    assert "was changed after it was written" in capsys.readouterr().err
+    assert not (decided / "runs/demo/report").exists()
