@@ -74,9 +74,12 @@ class LedgerDamaged(CampaignError):
     """A ledger line that is not the last cannot be read or breaks the chain."""
 
     def __init__(self, path: str, line: int, why: str) -> None:
+        import shlex  # only a person whose ledger is damaged waits for it
+
+        cut = f"head -n {line - 1} {shlex.quote(path)}"
         super().__init__(
             f"{path}, line {line}: {why}",
-            remedy=f"restore the file from a copy, or cut it before line {line} by hand: head -n {line - 1} {path}",
+            remedy=f"restore the file from a copy, or cut it before line {line} by hand: {cut}",
         )
         self.line = line
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from campaign.errors import LedgerDamaged
-from campaign.ledger.entry import NewerSchema, Unreadable, decode, digest
+from campaign.ledger.entry import GENESIS, NewerSchema, Unreadable, decode, digest
 
 START = b'{"kind":"'
 END = b"}\n"
 CARRIAGE = b"}\r\n"
+PREV = b'"prev":"'  # of a line its first one: the kind, the number and the id before it hold no quote
 FUSED = b"}" + START  # two entries in one line; inside an entry a quote after a brace is always escaped or keyed
 
 
@@ -25,6 +26,13 @@ class Misplaced(LedgerDamaged):
     def __init__(self, place: str, number: int, says: int) -> None:
         why = f"it was written as line {says}: before it a newline is missing, or lines were taken out or put in"
         super().__init__(place, number, why)
+
+
+class Rechained(LedgerDamaged):
+    """Line `number` does not name the bytes of the line before it."""
+
+    def __init__(self, place: str, number: int) -> None:
+        super().__init__(place, number, "it was chained to other bytes than those of the line before it")
 
 
 def _flaw(line: bytes) -> str:
@@ -96,18 +104,20 @@ def chained(data: bytes, place: str, start: int, number: int, prev: str) -> Iter
 
 
 def pick(
-    lines: Iterable[bytes], place: str, kinds: Collection[str] | None, mention: bytes
+    lines: Iterable[bytes], place: str, kinds: Collection[str] | None, mention: bytes, *, checked: bool = False
 ) -> tuple[list[tuple[int, bytes]], str]:
     """(line number, bytes) of the lines of `kinds` that hold `mention`, and what is wrong with a torn last line.
 
-    Of a line that is not picked only the first and last bytes are looked at. Two lines that a lost newline made one
-    are noticed by the number that the next picked line, or the file's last one, was written with. Raises
-    LedgerDamaged for a line before the last that fails this.
+    Of a line that is not picked only the first and last bytes are looked at, and, unless the file is `checked`
+    already, whether it is chained to the line before: a listing shows no number that was changed afterwards. Two
+    lines that a lost newline made one are noticed by the number that the next picked line, or the file's last one,
+    was written with. Raises LedgerDamaged for a line before the last that fails this.
     """
     starts = (START,) if kinds is None else tuple(START + kind.encode() + b'"' for kind in kinds)
     picked = []
-    flawed = number = 0
+    flawed = number = broken = 0
     line = b""
+    prev = GENESIS.encode()
     for number, line in enumerate(lines, 1):
         if flawed:
             break
@@ -116,8 +126,15 @@ def pick(
                 picked.append((number, line))
         elif not (line.startswith(START) and line.endswith(END)):
             flawed, flaw = number, _flaw(line)
+            continue
+        if not checked:
+            if not broken and not line.startswith(prev, line.find(PREV) + len(PREV)):
+                broken = number
+            prev = digest(line).encode()
     if flawed and (number > flawed or line.endswith(CARRIAGE)):
         raise LedgerDamaged(place, flawed, flaw)
+    if broken and broken < number:
+        raise Rechained(place, broken)
     if flawed or not number:
         return picked, flaw if flawed else ""
     try:
@@ -128,4 +145,6 @@ def pick(
         return picked, ""  # not torn; refused by its number when it is read
     if says != number:
         raise Misplaced(place, number, says)
+    if broken:
+        raise Rechained(place, broken)
     return picked, ""

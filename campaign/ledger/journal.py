@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from campaign.errors import BadInput, LedgerDamaged
-from campaign.ledger.chain import Misplaced, before_torn_tail, chained, newer, pick
+from campaign.ledger.chain import Misplaced, Rechained, before_torn_tail, chained, newer, pick
 from campaign.ledger.disk import SHARE, WAIT, Turn, lock, refused, sync_folder
 from campaign.ledger.entry import (
     GENESIS,
@@ -108,11 +108,11 @@ class Journal:
             return to_entry(value, self._lines)
 
     def entries(self, kinds: Collection[str] | None = None, verify: bool = True, plan: str = "") -> Iterator[Entry]:
-        """See `store.Store.entries`. With verify=False only the asked-for lines are parsed; of the others only
-        their first and last bytes are looked at."""
+        """See `store.Store.entries`. With verify=False only the asked-for lines are parsed; of the others the first
+        and last bytes are looked at, and that each is chained to the one before."""
         try:
             yield from self._entries(kinds, verify, plan)
-        except Misplaced:
+        except (Misplaced, Rechained):
             for _ in Journal(self.path)._entries(None, True, ""):
                 pass  # the check of every line raises at the one that is damaged
             raise
@@ -127,7 +127,7 @@ class Journal:
                     lines = self._plans.get(plan, [])
                     picked = [(number, os.pread(file.fileno(), stop - start, start)) for number, start, stop in lines]
                 else:
-                    picked, torn = pick(file, self.place, kinds, json.dumps(plan)[1:-1].encode())
+                    picked, torn = pick(file, self.place, kinds, json.dumps(plan)[1:-1].encode(), checked=verify)
                     self._note_torn(torn)
         except FileNotFoundError:
             return
