@@ -58,7 +58,7 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
     example = picked is None
     name = EXAMPLE if picked is None else picked.path
     text = FILES / EXAMPLE if picked is None else folder / name
-    said_by_itself = read(text.read_text(encoding="utf-8", errors="replace"))
+    said_by_itself = read(text.read_text(encoding="utf-8-sig", errors="replace"))
     python = surroundings.interpreter(folder)
     device = surroundings.device()
     start = picked.start if picked is not None and picked.start is not None else Start(("python",), name)
@@ -67,7 +67,8 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
     if before[0] == "python":
         before[0] = python.value
     module = before[-1] == "-m"
-    command = shlex.join([*before, _module(name) if module else name, *after])
+    word = _module(name) if module else f"./{name}" if name.startswith("-") else name
+    command = shlex.join([*before, word, *after])
     way = 2 if said_by_itself.gate else 1
     others = tuple(one.path for one in found if one.path != name)
     if "device" in flags and flags["device"] in ("cpu", "cuda") and example:
@@ -75,7 +76,7 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
     needed = [one for one in said_by_itself.needed if flags.get(one) is None and not after]
     line = said_by_itself.line
     said = {
-        "script": _script(picked, name, others),
+        "script": _script(picked, name, others) + _flaw(said_by_itself),
         "command": f"{command}{f', as {start.where} has it' if start.where else ''}{_needs(needed)}",
         "python": python.said,
         "way": _way(way, said_by_itself, name, python.value),
@@ -162,6 +163,10 @@ def _script(picked: Candidate | None, name: str, others: Sequence[str]) -> str:
         return f"none that trains was found, so {name} is laid down to start from (--script FILE names yours)"
     also = f"; also {', '.join(others[:4])}{', ...' if len(others) > 4 else ''} (--script)" if others else ""
     return f"{name}: {picked.why}{also}"
+
+
+def _flaw(script: Script) -> str:
+    return f"; this Python cannot read it ({script.flaw}), so nothing else of it is known" if script.flaw else ""
 
 
 def _needs(needed: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from campaign.discovery import ROOT_VARIABLE, packaged_conf
 from campaign.errors import BadInput
 from campaign.starting.choice import EXAMPLE, FILES, Choice
 from campaign.starting.ideas import Idea
+from campaign.starting.surroundings import environments
 
 CONFIG = "conf/config.yaml"
 IGNORED = "# Ledgers, logs and raw times: kept, and in no commit.\n*\n!.gitignore\n"
@@ -241,5 +243,7 @@ def next_commands(choice: Choice, laid: LaidDown, cwd: Path) -> list[Mapping[str
     if choice.script in choice.git.known:
         return [first, second, third]
     begin = "" if choice.git.top else "git init -q && "
-    commit = f'{begin}git add -A && git commit -q -m "Start a campaign"'
+    ignored = shlex.quote(os.path.relpath(choice.folder / ".gitignore", choice.project))
+    spared = [f"echo {shlex.quote(name + '/')} >> {ignored} && " for name in environments(choice.folder)]
+    commit = f'{begin}{"".join(spared)}git add -A && git commit -q -m "Start a campaign"'
     return [first, second, {"command": commit, "what": "what campaign try compares with"}, third]

@@ -34,7 +34,8 @@ TRAINING_ARGUMENTS: dict[str, Value] = {"logging_steps": 1, "max_steps": None, "
 class Script:
     """`gate` is what stops at campaign's gates (`campaign.steps`, `campaign.callbacks`), '' for none; `trainer` the
     library whose Trainer runs the loop; `style` a key of STYLES; `flags` their names with the defaults (None: left
-    out); `needed` the arguments without which it does not start; `line` what it prints about a step."""
+    out); `needed` the arguments without which it does not start; `line` what it prints about a step; `flaw` why Python
+    cannot read it, '' where it can."""
 
     gate: str = ""
     trainer: str = ""
@@ -42,14 +43,17 @@ class Script:
     flags: dict[str, Value] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
     line: Line | None = None
+    flaw: str = ""
 
 
 def read(text: str) -> Script:
-    """What a script's text says; a script that is not Python says nothing."""
+    """What a script's text says; one that is not Python says only why not."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return Script()
+    except SyntaxError as error:
+        return Script(flaw=f"line {error.lineno}: {error.msg}")
+    except (ValueError, RecursionError) as error:
+        return Script(flaw=str(error))
     imports = set(_imports(tree))
     style = _style(tree, imports)
     flags: dict[str, Value] = {}

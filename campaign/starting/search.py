@@ -78,17 +78,14 @@ def _candidate(name: str, text: str, start: Start | None) -> Candidate | None:
     return Candidate(name, sum(scores.values()) - name.count("/") + runs, why, start)
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
-    left = MOST_FILES
+def _python_files(folder: Path) -> list[Path]:
+    """The files to look into, at most `MOST_FILES`: those near the top and those named for training before others."""
+    found: list[tuple[bool, int, Path]] = []
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = [] if depth >= DEEPEST else sorted(one for one in folders if _searched(Path(place) / one))
-        for name in sorted(names):
-            if name.endswith(".py"):
-                yield Path(place) / name
-                left -= 1
-                if left == 0:
-                    return
+        found += [("train" not in name, depth, Path(place) / name) for name in names if name.endswith(".py")]
+    return [path for _, _, path in sorted(found)[:MOST_FILES]]
 
 
 def _searched(folder: Path) -> bool:
@@ -100,7 +97,7 @@ def _searched(folder: Path) -> bool:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size <= MOST_BYTES:
-            return path.read_text(encoding="utf-8", errors="replace")
+            return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         pass
     return ""

@@ -76,6 +76,27 @@ def git(folder: Path, files: list[str]) -> Git:
     return Git(top, commit, frozenset(tree.splitlines()))
 
 
+def environments(folder: Path) -> tuple[str, ...]:
+    """The folders of `folder` that are a Python environment and that git would take in."""
+    found = [name for name in sorted(_listed(str(folder))) if (folder / name / "pyvenv.cfg").is_file()]
+    told = _text(folder / ".gitignore").split()
+    return tuple(
+        name
+        for name in found
+        # Newer ones ignore themselves. Where there is no repository yet, what .gitignore says by name.
+        if not (folder / name / ".gitignore").is_file()
+        and not {name, f"{name}/", f"/{name}", f"/{name}/"} & set(told)
+        and not _git(folder, "check-ignore", name)
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def _git(folder: Path, *words: str) -> str:
     try:
         done = subprocess.run(

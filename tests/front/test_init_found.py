@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from campaign.config import jobs
 from campaign.launch.command import CommandLine
 from campaign.starting.ideas import ON
 from campaign.starting.project import yaml
+from campaign.starting.search import MOST_FILES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NANO = """
@@ -219,3 +221,57 @@ def test_a_text_in_yaml_comes_back_as_it_was(text):
 def test_a_value_in_yaml_keeps_its_kind(value):
     (found,) = OmegaConf.to_container(OmegaConf.create(f"key: {yaml(value)}")).values()
     assert (found, type(found)) == (value, type(value))
+
+
+def test_the_script_is_found_among_thousands_of_files_that_come_before_it(folder, init):
+    (folder / "aaa").mkdir()
+    for number in range(MOST_FILES + 1):
+        (folder / "aaa" / f"m{number}.py").touch()
+    (folder / "zzz").mkdir()
+    (folder / "zzz" / "train.py").write_text(NANO)
+    assert init()["script"] == "zzz/train.py"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_script(folder, init):
+    (folder / "train.py").write_text(NANO, encoding="utf-8-sig")
+    assert "learning-rate" in init()["found"]["flags"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("loss.backward()\nif True print(1)\n", "(line 2: invalid syntax)"), ("loss.backward()\0", "null bytes)")],
+)
+def test_a_script_that_python_cannot_read_is_said_to_be_one(folder, init, text, said):
+    (folder / "train.py").write_text(text)
+    found = init()["found"]["script"]
+    assert "this Python cannot read it (" in found and said in found
+
+
+def test_a_script_whose_name_starts_with_a_dash_is_started_as_a_file(folder, init):
+    (folder / "-train.py").write_text(NANO)
+    assert init("--script", "./-train.py")["script"] == "-train.py"
+    assert node(folder)["workload"]["command"].split()[1] == "./-train.py"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_environment_that_git_would_take_in_is_ignored_before_the_first_commit(folder, init, begun):
+    if begun:
+        subprocess.run(["git", "init", "-q"], check=True)
+    for name, ignored in (("own env", None), ("selfish", "*\n"), (".venv", None)):
+        (folder / name).mkdir()
+        (folder / name / "pyvenv.cfg").touch()
+        if ignored:
+            (folder / name / ".gitignore").write_text(ignored)
+    (folder / ".gitignore").write_text(".venv/\n")
+    commands = [one["command"] for one in init()["next"]]
+    (commit,) = [one for one in commands if "git commit" in one]
+    assert "echo 'own env/' >> .gitignore && git add -A" in commit and commit.count("echo") == 1
+    identity = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    subprocess.run(["bash", "-c", commit], check=True, env={**os.environ, **identity})
+    listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
+    assert "pyvenv.cfg" not in listed and "train_example.py" in listed
