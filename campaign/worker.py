@@ -223,10 +223,12 @@ def answer(worker: Worker, request: Mapping[str, Any]) -> dict[str, Any]:
         traceback.print_exc()
         return _failure("out_of_memory", str(error) or "MemoryError")
     except Exception as error:  # the parent turns it into a recorded trial; nothing is swallowed
-        traceback.print_exc()
-        reason, remedy = getattr(error, "reason", None), getattr(error, "remedy", None)
+        reason, remedy, kind = (getattr(error, name, None) for name in ("reason", "remedy", "kind"))
         if isinstance(reason, str) and isinstance(remedy, str):
-            return _failure(getattr(error, "kind", "unavailable"), reason, remedy)
+            if not kind:  # the log of a launched command that failed ends with its own words
+                traceback.print_exc()
+            return _failure(kind or "unavailable", reason, remedy)
+        traceback.print_exc()
         kind = "out_of_memory" if _is_out_of_memory(error) else "crashed"
         return _failure(kind, f"{type(error).__name__}: {error}".splitlines()[0])
 

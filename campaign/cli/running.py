@@ -72,12 +72,15 @@ def run(argv: Sequence[str]) -> int:
 
 @contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM (timeout, Slurm, systemd) ends a run as Ctrl-C does: trials killed, temporary folders removed."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """SIGTERM (timeout, Slurm, systemd) and SIGHUP (a terminal or connection that closed) end a run as Ctrl-C does:
+    trials killed, temporary folders and worktrees removed. A SIGHUP that nohup had ignored stays ignored."""
+    ending = [signal.SIGTERM, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL else [])]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in ending}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def sweep(

@@ -24,7 +24,10 @@ from campaign.secrecy import redact_file, redacted
 
 GARBAGE_SHOWN = 80
 LARGEST_REPLY = 64 << 20
-IN_A_WORKTREE = "see the log; a worktree has nothing that git ignores or does not track: give data by its whole path"
+TAIL_BYTES = 4096
+LINE_SHOWN = 200
+SEE_THE_LOG = "see the log"
+IN_A_WORKTREE = f"{SEE_THE_LOG}; a worktree has nothing that git ignores or does not track: give data by its whole path"
 BURIAL_SECONDS = 10.0  # from the end of the answers to the end of the process
 
 
@@ -133,8 +136,9 @@ class TrialProcess:
                 raise self._garbage(command, line)
             if reply["ok"]:
                 return reply
-            lacking = IN_A_WORKTREE if self.place and reply["kind"] == "crashed" else ""
-            raise self._failed(reply["kind"], reply["message"], reply["remedy"] or lacking)
+            if reply["kind"] == "crashed" and not reply["remedy"]:
+                raise self._crashed(reply["message"])
+            raise self._failed(reply["kind"], reply["message"], reply["remedy"])
         except (ValueError, KeyError):
             raise self._garbage(command, line) from None
 
@@ -148,12 +152,18 @@ class TrialProcess:
         try:
             code = self._process.wait(BURIAL_SECONDS)
         except subprocess.TimeoutExpired:
-            return self._failed("hung", f"closed its answers during {command!r} and did not end", "see the log")
+            return self._failed("hung", f"closed its answers during {command!r} and did not end", SEE_THE_LOG)
         if code < 0:
             name = signal.Signals(-code).name
             hint = "; the kernel's out-of-memory killer does this, or a person" if -code == signal.SIGKILL else ""
             return self._failed("killed", f"killed by {name} during {command!r}{hint}", "see the log, and dmesg")
-        return self._failed("crashed", f"exited with {code} during {command!r}", "see the log")
+        return self._crashed(f"exited with {code} during {command!r}")
+
+    def _crashed(self, message: str) -> TrialFailed:
+        """With the last line of the log where the message does not have it: most often what the program died of."""
+        last = last_line(self.log)
+        said = f"{message}; its last line: {last}" if last and last not in message else message
+        return self._failed("crashed", said, IN_A_WORKTREE if self.place else SEE_THE_LOG)
 
     def _failed(self, reason: str, message: str, remedy: str) -> TrialFailed:
         said = redacted(message.encode(), self._environment).decode()
@@ -180,6 +190,18 @@ class TrialProcess:
         for descriptor in (self._commands, self._replies):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says something, cut to `LINE_SHOWN` characters; '' where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - TAIL_BYTES, 0))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return said if len(said) <= LINE_SHOWN else f"{said[:LINE_SHOWN]}..."
 
 
 def build_request(

@@ -150,9 +150,7 @@ class Command:
         while not steps:
             found = self._next(what)
             if found.at < before.at:
-                raise Failed(
-                    "garbage", f"the times of its steps go back by {before.at - found.at:.3f} s", "read the log"
-                )
+                raise Failed("garbage", f"the times of its steps go back by {before.at - found.at:.3f} s")
             if before.step is None or found.step is None:
                 steps = 1
             elif found.step < before.step:
@@ -176,7 +174,7 @@ class Command:
                     "raise its own limit of steps or epochs; or fewer: protocol.pairs=N, protocol.warmup_limit_steps=N",
                 )
             said = f"; {hint}" if hint else ""
-            raise Failed("crashed", f"the command {ended(self._process)} before {what}{said}", "read the log")
+            raise Failed("crashed", f"the command {ended(self._process)} before {what}{said}")
         return found
 
     def _sourced(self, folder: Path) -> Any:

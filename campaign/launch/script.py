@@ -137,9 +137,7 @@ class Script:
         code = self._bury()
         said = f"; the command {ended(self._process)}" if code is not None else ""
         killed = code is not None and code < 0
-        return Failed(
-            "killed" if killed else "crashed", f"{rank.called} ended during {command!r}{said}", "read the log"
-        )
+        return Failed("killed" if killed else "crashed", f"{rank.called} ended during {command!r}{said}")
 
     def _wait(self, channels: Sequence[socket.socket], what: str) -> list[socket.socket]:
         """The channels with something to read. Raises Failed where the command ends meanwhile."""
@@ -149,7 +147,7 @@ class Script:
                 return ready
             if self._process.poll() is not None and not select.select(channels, [], [], POLL_SECONDS)[0]:
                 hint = "" if self._ranks else ": it never came to campaign.steps, campaign.step or a callback"
-                raise Failed("crashed", f"the command {ended(self._process)} before {what}{hint}", "read the log")
+                raise Failed("crashed", f"the command {ended(self._process)} before {what}{hint}")
 
     def _bury(self) -> int | None:
         """End what is left of the command and all that it started; its exit code, None where it went on."""
@@ -170,7 +168,7 @@ class _Rank:
         self._buffer = b""
         while (hello := self.reply()) is None:
             if not self.read():
-                raise Failed("crashed", "a rank ended on its way to the gate", "read the log")
+                raise Failed("crashed", "a rank ended on its way to the gate")
         self.number, self.of, self.pid = hello["rank"], hello["ranks"], hello["pid"]
         self.lifeline = bool(hello.get("lifeline"))
         self.called = f"rank {self.number} of {self.of}" if self.of > 1 else "the script"

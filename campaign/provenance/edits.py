@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -170,6 +171,12 @@ def _of_file(root: Path, path: str) -> Change:
 def tree_change(root: Path) -> Change:
     """The working tree against HEAD, with an empty patch where it is clean. Raises BadInput where a patch cannot hold
     what an arm would run without."""
+    if unmerged := [line for line in _opened(root).run("ls-files", "-z", "--unmerged").split(b"\0") if line]:
+        name = os.fsdecode(unmerged[0].partition(b"\t")[2])
+        raise BadInput(
+            f"edit.worktree={DIRTY}: {name} has conflicts of a merge, so there is no one working tree to measure",
+            remedy=f"git add -- {shlex.quote(name)}, once it is as you want it; or git merge --abort",
+        )
     found = snapshot(root, limit_bytes=LIMIT_BYTES)
     if found.source["status"] != "ok":
         raise BadInput(f"edit.worktree={DIRTY}: {found.source['reason']}", remedy="git status")

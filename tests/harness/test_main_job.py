@@ -153,12 +153,13 @@ def test_an_interrupt_ends_every_child_and_the_same_command_goes_on_from_there(p
     assert kinds(project).count("registered") == 1
 
 
-def test_a_polite_kill_cleans_up_as_an_interrupt_does(project, command, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["terminated", "hung up"])
+def test_a_polite_kill_cleans_up_as_an_interrupt_does(project, command, tmp_path, number):
     process = command("hypothesis=more_sleep", "protocol.pairs=200")
     wait_for(process, "screen round 1")
     while len(workers := children(process.pid)) < 2:
         continue
-    process.terminate()
+    process.send_signal(number)
     assert process.wait(20) == 130
     assert_gone(workers)
     assert not list((tmp_path / "leases").glob("campaign-round-*")), "a temporary folder was left"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -234,3 +235,14 @@ def test_a_git_lfs_file_of_a_branch_comes_with_its_content_and_a_changed_one_is_
     (project / "data.big").write_bytes(content[::-1])
     with pytest.raises(BadInput, match=r"cannot hold a change: data\.big: the git filter 'lfs'"):
         change_of(project, Edit(worktree="dirty"), head(git, project))
+
+
+def test_a_tree_with_conflicts_of_a_merge_is_refused_with_the_file(project: Path, git: Git) -> None:
+    tip = branch(git, project, "other", lambda: rewrite(project, 2, "theirs"))
+    rewrite(project, 2, "ours")
+    git(project, "commit", "-qam", "ours")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(project, "merge", tip)
+    with pytest.raises(BadInput, match=r"models/block\.py has conflicts of a merge") as refused:
+        provenance.tree_change(project)
+    assert "git add -- models/block.py" in refused.value.remedy

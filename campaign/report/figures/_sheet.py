@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from campaign.errors import BadInput
 from campaign.report.figures._figure import WIDTH, Figure
 from campaign.report.figures._palette import INK, LIGHT, LINE, PAPER, QUIET
 from campaign.report.figures._words import escaped, width
@@ -26,8 +27,12 @@ Key = tuple[str, str, bool, str]  # marker, colour, filled, words
 
 @contextmanager
 def drawn(figure: Figure) -> Iterator[Drawing]:
-    """The figure as matplotlib drew it, under settings that no file of the person's changes."""
-    import matplotlib
+    """The figure as matplotlib drew it, under settings that no file of the person's changes. Raises BadInput where
+    MPLBACKEND names nothing that matplotlib has."""
+    try:
+        import matplotlib
+    except ValueError as error:
+        raise BadInput(f"matplotlib refuses to start: {error}", remedy="unset MPLBACKEND") from error
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
