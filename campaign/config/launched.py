@@ -10,7 +10,7 @@ from campaign.config.explain import unknown_key
 from campaign.config.schema import number, text
 from campaign.errors import BadInput
 from campaign.launch import IN_TURN, readings
-from campaign.launch.command import CommandLine, Failed
+from campaign.launch.command import CommandLine, Failed, flat
 from campaign.secrecy import secret_name, secret_variable, secret_word
 
 PREFIX = "campaign.launch."
@@ -73,7 +73,7 @@ def _check_command(node: dict[str, Any]) -> None:
 
 
 def _check_secrets(node: dict[str, Any]) -> None:
-    flags = [f"workload.flags.{name}" for name in node.get("flags", {}) if secret_name(str(name))]
+    flags = [f"workload.flags.{name}" for name, _ in flat(node.get("flags", {})) if secret_name(name)]
     variables = [f"workload.environment.{name}" for name in node.get("environment", {}) if secret_variable(str(name))]
     command = node["command"]
     words = command if isinstance(command, list) else shlex.split(command)

@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A workload node of `campaign.launch`, as it is started. `flags` are in the order of the config.
+    """A workload node of `campaign.launch`, as it is started. `flags` are in the order of the config; a mapping in them
+    is the flags `name.key`, as Hydra and jsonargparse call them.
 
     Raises ValueError naming the key for a value that no command line can have.
     """
@@ -75,20 +76,21 @@ class CommandLine:
         return words
 
     def flag_words(self) -> list[str]:
-        """true is a flag without a value, false and null are none, a list is the flag repeated."""
+        """true is a flag without a value, false and null are none, a list is the flag repeated. Where flags are
+        NAME=VALUE and have no dash, true and false are values."""
         return [
             word
-            for name, value in self.flags.items()
+            for name, value in flat(self.flags)
             for one in (value if isinstance(value, list) else [value])
             for word in self._flag(name, one)
         ]
 
     def _flag(self, name: str, value: Any) -> list[str]:
-        if value is None or value is False:
+        if value is None or (value is False and self.flag.startswith("-")):
             return []
-        if value is True:
-            bare = self.flag.partition("{name}")[0] + name
-            return [bare if bare.startswith("-") else f"{name}=true"]
+        if value is True and self.flag.startswith("-"):
+            return [self.flag.partition("{name}")[0] + name]
+        value = str(value).lower() if isinstance(value, bool) else value
         return [word.replace("{name}", name).replace("{value}", str(value)) for word in self.flag.split()]
 
     def start(
@@ -119,6 +121,15 @@ class CommandLine:
                 ) from error
             said = getattr(error, "strerror", None) or str(error)
             raise Failed("crashed", f"{words[0]} cannot be started: {said}", "correct workload.command") from error
+
+
+def flat(flags: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each flag's whole name and its value: `{"model": {"depth": 4}}` is `model.depth`, 4."""
+    for name, value in flags.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 def _is_shells(words: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,26 +123,36 @@ def _picked(folder: Path, found: Sequence[Candidate], script: str | None) -> Can
 def _moved(script: Script, after: list[str]) -> tuple[dict[str, Value], list[str]]:
     """The flags with the values that the found command line gives them, and the words of it that are no flags: a value
     in both places would be said twice, and an edit could change only one. Where a script takes more flags than it
-    names (transformers, Hydra) those of the line are flags too; not `a.b`, which an edit could not name."""
-    flags = script.flags
+    names (transformers, Hydra) those of the line are flags too; `a.b` among them, but not beside a flag `a`, whose
+    value it would be part of."""
+    named = {*script.flags, *(word.partition("=")[0] for word in after)}
+    flags = {name: value for name, value in script.flags.items() if not _within(name, named)}
     moved, left = dict(flags), []
     words = list(after)
     lead = STYLES[script.style].partition("{")[0]
     while words:
         word = words.pop(0)
         name, equals, value = word.removeprefix(lead).partition("=")
-        open_ = script.style in ("transformers", "hydra") and re.fullmatch(r"[A-Za-z_][\w-]*", name)
-        if not word.startswith(lead) or not (name in flags or (open_ and (lead or equals))):
+        open_ = script.style in ("transformers", "hydra") and re.fullmatch(r"[A-Za-z_][\w-]*(\.[A-Za-z_]\w*)*", name)
+        known = name in flags or (open_ and (lead or equals) and not _within(name, named))
+        if not word.startswith(lead) or not known:
             left.append(word)
         elif name not in flags and not equals and not (words and not words[0].startswith("-")):
             moved[name] = True
         elif flags.get(name) is False:
             moved[name] = True
         elif equals or (words and not words[0].startswith("-")):
-            moved[name] = _as(flags.get(name), value if equals else words.pop(0))
+            said = value if equals else words.pop(0)
+            whether = {"true": True, "false": False}.get(said.lower()) if not lead else None
+            moved[name] = _as(flags.get(name), said) if whether is None else whether
         else:
             left.append(word)
     return moved, left
+
+
+def _within(name: str, names: Iterable[str]) -> bool:
+    """Whether `name` is `a.b` where `a` is a name too."""
+    return any(name.startswith(f"{other}.") for other in names)
 
 
 def _as(default: Value, text: str) -> Value:

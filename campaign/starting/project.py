@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from campaign.discovery import ROOT_VARIABLE, packaged_conf
 from campaign.errors import BadInput
 from campaign.starting.choice import EXAMPLE, FILES, Choice
 from campaign.starting.ideas import Idea
+from campaign.starting.script import Value
 from campaign.starting.surroundings import environments
 
 CONFIG = "conf/config.yaml"
@@ -131,9 +132,9 @@ def workload_text(choice: Choice) -> str:
         f"  device: {choice.device}",
         "  # Split as a shell would, and no shell runs. `python` is the interpreter that runs campaign.",
         f"  command: {yaml(choice.command)}",
-        "  # An edit sets workload.flags.NAME=VALUE: true is a bare flag; false and null leave it out.",
+        f"  # An edit sets workload.flags.NAME=VALUE: {_values(choice.flag)}.",
         "  flags:" if choice.flags else "  flags: {}",
-        *(f"    {yaml(name)}: {yaml(value)}" for name, value in choice.flags.items()),
+        *_nested(choice.flags, "    "),
         f"  flag: {yaml(choice.flag)}",
         f"  directory: {yaml(choice.directory)} # from the project's root",
         "  environment:" if choice.environment else "  environment: {} # for both arms",
@@ -148,6 +149,24 @@ def workload_text(choice: Choice) -> str:
             "  tokens: 0 # a step; 0 where nobody knows",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _values(flag: str) -> str:
+    return "true is a bare flag; false and null leave it out" if flag.startswith("-") else "null leaves it out"
+
+
+def _nested(flags: Mapping[str, Value], indent: str) -> Iterator[str]:
+    """The flags as YAML, `a.b` below `a`: an edit names it `workload.flags.a.b`."""
+    groups: dict[str, dict[str, Value]] = {}
+    for name, value in flags.items():
+        head, _, rest = name.partition(".")
+        groups.setdefault(head, {})[rest] = value
+    for head, inner in groups.items():
+        if "" not in inner:
+            yield f"{indent}{yaml(head)}:"
+            yield from _nested(inner, f"{indent}  ")
+        else:
+            yield f"{indent}{yaml(head)}: {yaml(inner[''])}"
 
 
 def hypothesis_text(idea: Idea) -> str:

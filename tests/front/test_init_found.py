@@ -148,13 +148,16 @@ def test_flags_of_hydra_are_written_as_hydra_reads_them(folder, init):
     assert (node(folder)["workload"]["flag"], node(folder)["workload"]["flags"]) == ("{name}={value}", {})
 
 
-def test_what_hydra_was_told_can_be_edited_and_what_lies_deeper_stays(folder, init):
+def test_what_hydra_was_told_can_be_edited_and_what_lies_within_another_word_stays(folder, init):
     (folder / "train.py").write_text("import hydra\n@hydra.main(config_path='c')\ndef main(c):\n    loss.backward()\n")
-    (folder / "train.sh").write_text("python train.py model=small trainer.steps=9 lr=3\n")
+    (folder / "train.sh").write_text("python train.py model=small model.depth=4 trainer.opt.fused=false trainer.n=9\n")
     init()
     workload = node(folder)["workload"]
-    assert workload["command"] == "python train.py trainer.steps=9"
-    assert workload["flags"] == {"model": "small", "lr": 3}
+    assert workload["command"] == "python train.py model.depth=4"
+    assert workload["flags"] == {"model": "small", "trainer": {"opt": {"fused": False}, "n": 9}}
+    (job,) = jobs(folder, ["workload.flags.trainer.opt.fused=true"])
+    words = CommandLine.of(job.arm("control", "root", []).config).words()
+    assert words[2:] == ["model.depth=4", "model=small", "trainer.opt.fused=true", "trainer.n=9"]
 
 
 def test_a_trainer_of_transformers_is_read_by_what_it_logs_each_step(folder, init):

@@ -33,7 +33,18 @@ WATCHED = {"target": "campaign.launch.Command", "steps": {"from": "output", "pat
         ({"command": "run", "flags": {"on": True, "off": False, "none": None}}, ["run", "--on"]),
         ({"command": "run", "flags": {"x": [1, 2]}}, ["run", "--x=1", "--x=2"]),
         ({"command": "run", "flags": {"lr": 1}, "flag": "--{name} {value}"}, ["run", "--lr", "1"]),
-        ({"command": "run", "flags": {"a.b": 1, "on": True}, "flag": "{name}={value}"}, ["run", "a.b=1", "on=true"]),
+        (
+            {
+                "command": "run",
+                "flags": {"a": {"b": 1, "c": {"d": None, "e": False}}, "on": True},
+                "flag": "{name}={value}",
+            },
+            ["run", "a.b=1", "a.c.e=false", "on=true"],
+        ),
+        (
+            {"command": "run", "flags": {"model": {"depth": 4, "tied": True}}},
+            ["run", "--model.depth=4", "--model.tied"],
+        ),
         ({"command": "run", "flags": {"x": "$(rm -rf /); `id`"}}, ["run", "--x=$(rm -rf /); `id`"]),
     ],
 )
