@@ -25,10 +25,14 @@ for step in range(10_000):
 """
 
 
-def example(way: int, kind: str) -> str:
-    """The block of a language in the section of a way."""
+def examples(way: int, kind: str) -> list[str]:
+    """The blocks of a language in the section of a way."""
     section = PAGE.split(f"\n### {way}. ")[1].split("\n## ")[0].split("\n### ")[0]
-    return re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL)[-1]
+    return re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL)
+
+
+def example(way: int, kind: str) -> str:
+    return examples(way, kind)[-1]
 
 
 def test_way_1_reads_the_steps_that_a_command_prints(trial):
@@ -45,6 +49,17 @@ def test_way_2_stops_where_a_step_begins_and_tells_what_it_computed(trial):
     assert (block["steps"], block["tokens"]) == (2, 2 * 32)
     # Two steps on batches of 0.5 and 1.5: the weight is 1, then 1 - 0.2 * 0.25 = 0.95; (0.95 * 1.5)^2 = 2.030625.
     assert block["loss"] == pytest.approx(2.030625)
+
+
+@pytest.mark.parametrize(
+    ("place", "library", "tokens"), [(0, "transformers", 4 * 8), (1, "lightning", 4), (2, "accelerate", 4 * 4)]
+)
+def test_way_3_takes_a_step_of_the_librarys_own_loop(trial, place, library, tokens):
+    pytest.importorskip(library)
+    process = trial(examples(3, "python")[place])
+    block = ask(process, "block", steps=2)
+    assert (block["steps"], block["tokens"]) == (2, 2 * tokens)
+    assert 0 < block["loss"] < 100
 
 
 def test_way_4_is_a_class_of_the_projects_own(tmp_path):
