@@ -145,6 +145,8 @@ def _rounds(decision: Decision) -> str:
 def _precision(low_precision: str) -> str:
     if low_precision == "emulated":
         return "low precision is emulated here: the numerics are real, the speed of real low precision is not shown"
+    if low_precision == "unknown":
+        return "the workload does not say whether low precision is emulated"
     return {"hardware": "low precision in hardware", "none": "", "": ""}.get(low_precision, f"low: {low_precision}")
 
 

@@ -57,6 +57,7 @@ def decided(ledger, record, idea: Idea, **more):
     return record(ledger, job.hypothesis.name, **{"id": id, "edit": job.hypothesis.edit, "command": job.command} | more)
 
 
+@pytest.mark.slow
 def test_ideas_are_every_hypothesis_but_the_null_the_highest_ceiling_first(project):
     null, found, struck = ideas(project, [])
     assert struck == {}
@@ -130,6 +131,7 @@ def test_key_that_the_stack_sets_already_is_a_reason_with_both_names(few, ledger
     assert "high and middle set the same key" in looked_at(few(), ledger).struck["middle"]
 
 
+@pytest.mark.slow
 def test_what_is_required_makes_an_idea_wait_and_what_conflicts_strikes_it_out(few, ledger, add_hypothesis):
     add_hypothesis("after", "workload.threads=2", more="  requires: [high]\n")
     add_hypothesis("against", "workload.threads=4", more="  conflicts: [high]\n")
@@ -233,6 +235,7 @@ def test_only_that_names_nothing_is_refused_and_does_not_mean_everything(project
     assert "names no hypothesis" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_the_workload_is_struck_out_and_the_rest_goes_on(project, add, add_hypothesis):
     add("workload/lean.yaml", "_target_: models.workload.ReferenceWorkload\ndevice: cpu\nthreads: 1\nwork: 1\n")
     add_hypothesis("less_work", "workload.work=0")

@@ -44,6 +44,7 @@ def test_sweep_over_a_parameter_gives_one_job_a_value(project):
     assert [job.hypothesis.edit.overrides for job in found] == [(edit,) for edit in edits]
 
 
+@pytest.mark.slow
 def test_sweep_over_lists_gives_one_job_a_list(project):
     found = jobs(project, ["-m", "hypothesis=precision_tail", "precision_tail.keep=[head],[head,mixer_out],[]"])
     tails = [

@@ -19,6 +19,7 @@ def test_sweep_gives_one_checked_job_each_nulls_first_and_what_compiles_in_each_
     assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [(name, 20) for name in names]
 
 
+@pytest.mark.slow
 def test_sweep_over_every_hypothesis_by_glob(project):
     names = sorted(path.stem for path in (project / "conf/hypothesis").glob("*.yaml"))
     names.append(names.pop(names.index("compile")))

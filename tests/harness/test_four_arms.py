@@ -85,6 +85,7 @@ def test_two_arms_are_timed_where_the_protocol_says_so_and_the_plan_says_why(sta
     assert (plan.root, plan.solo, plan.two_arms) == (None, None, "protocol.arms=2")
 
 
+@pytest.mark.slow
 def test_solo_that_cannot_run_costs_the_comparison_with_root_and_not_the_decision(stacked):
     # It raises where sleep is still root's 20 ms: on root alone, and not on the stack.
     words = ["hypothesis=half_nap", "hypothesis.edit.overrides=['workload.nap=0.01','workload.fault=needs_less_sleep']"]
@@ -95,6 +96,7 @@ def test_solo_that_cannot_run_costs_the_comparison_with_root_and_not_the_decisio
     assert main(["ledger", "--check"]) == 0
 
 
+@pytest.mark.slow
 def test_a_decision_is_stale_when_the_stack_moved_and_is_measured_again_on_the_present_one(
     stacked, monkeypatch, capsys
 ):

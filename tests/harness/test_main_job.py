@@ -154,6 +154,7 @@ def test_an_interrupt_ends_every_child_and_the_same_command_goes_on_from_there(p
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["terminated", "hung up"])
+@pytest.mark.slow
 def test_a_polite_kill_cleans_up_as_an_interrupt_does(project, command, tmp_path, number):
     process = command("hypothesis=more_sleep", "protocol.pairs=200")
     wait_for(process, "screen round 1")
@@ -185,6 +186,7 @@ def test_a_killed_parent_takes_its_trials_with_it(project, command):
     assert_gone(workers)
 
 
+@pytest.mark.slow
 def test_a_second_campaign_on_the_device_is_refused_or_waits(project, command):
     first = command("hypothesis=more_sleep", "campaign.name=first", "protocol.pairs=2000")
     wait_for(first, "screen round 1")
@@ -228,6 +230,7 @@ def test_arms_that_do_not_fit_together_are_measured_apart_and_the_row_says_so(pr
     assert "there is room for one of us" in (project / "runs" / "default" / failed["log"]).read_text()
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_its_decision_shows_it_when_asked_again_and_measures_anew_only_then(project, capsys):
     words = [*BASE, "hypothesis=more_sleep"]
     assert main(words) == 0

@@ -61,6 +61,7 @@ def test_views_share_their_storage():
     assert 0 <= live_tensor_peak(step) - 8 * MIB < 64
 
 
+@pytest.mark.slow
 def test_what_compiled_code_allocates_is_seen_although_no_operator_is_dispatched():
     @torch.compile(dynamic=False)
     def doubled(x):

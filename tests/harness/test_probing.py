@@ -111,6 +111,7 @@ def burn(seconds):
         pass
 
 
+@pytest.mark.slow
 def test_cpu_time_between_two_blocks_is_counted_wherever_it_is_spent():
     worker = Worker()
     worker.workload = Watched()

@@ -156,6 +156,7 @@ def test_a_workload_without_torch_is_unavailable_and_says_why(project, capsys):
     assert not (project / "runs/default").exists()
 
 
+@pytest.mark.slow
 def test_a_workload_that_runs_no_operator_of_torch_is_unavailable(project, capsys):
     (project / "still.py").write_text(STILL)
     text = (project / "conf/workload/tiny.yaml").read_text()

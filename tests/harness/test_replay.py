@@ -51,6 +51,7 @@ def decide(*words):
     assert main([*BASE, *words]) in (0, 3)
 
 
+@pytest.mark.slow
 def test_a_decision_is_measured_again_from_its_own_commit_and_patch(repository, git, capsys):
     says(repository, "then")  # a change that no commit holds
     (repository / "beside.py").write_text("x = 1\n")  # nor this file

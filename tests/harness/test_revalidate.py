@@ -93,6 +93,7 @@ def reverting(monkeypatch, *names):
     monkeypatch.setattr(measure, "run_round", run_round)
 
 
+@pytest.mark.slow
 def test_a_leave_one_out_of_a_stack_that_moved_meanwhile_takes_nothing_out(stacked, worn, monkeypatch, capsys):
     reverting(monkeypatch, "half_nap")
     assert main(["revalidate", *worn, "--apply"]) == 0
@@ -107,6 +108,7 @@ def test_a_leave_one_out_of_a_stack_that_moved_meanwhile_takes_nothing_out(stack
     assert again.id in why[sleep]
 
 
+@pytest.mark.slow
 def test_leave_one_out_and_headline_are_about_one_stack(stacked, monkeypatch, capsys):
     real, done = measure.run_round, []
 
@@ -128,6 +130,7 @@ def test_leave_one_out_and_headline_are_about_one_stack(stacked, monkeypatch, ca
     assert "the stack moved since leave_one_out-" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_stack_that_moves_each_time_ends_without_a_finding_of_it(stacked, monkeypatch, capsys):
     monkeypatch.setattr(revalidate, "MOST_STALE", 1)
     reverting(monkeypatch, "half_nap")
@@ -137,6 +140,7 @@ def test_a_stack_that_moves_each_time_ends_without_a_finding_of_it(stacked, monk
     assert not list((stacked / "runs/default/claims").iterdir())
 
 
+@pytest.mark.slow
 def test_a_finding_of_a_verb_that_did_not_reach_its_end_is_taken_and_not_measured_again(stacked, monkeypatch, capsys):
     real = measure.run_round
 
@@ -161,6 +165,7 @@ def test_a_finding_of_a_verb_that_did_not_reach_its_end_is_taken_and_not_measure
         assert main(["revalidate", "--rounds", "2"]) == 130, "what ended is measured anew"
 
 
+@pytest.mark.slow
 def test_a_finding_left_in_the_middle_of_another_stack_or_question_is_not_taken(stacked):
     job = study_job(stacked, "default", [])
     assert main(["revalidate", "--rounds", "2"]) == 0
@@ -206,6 +211,7 @@ def test_a_row_whose_neighbours_changed_is_decided_anew(stacked, capsys):
     assert (plan.hypothesis.name, plan.protocol.pairs) == ("more_work", 4)
 
 
+@pytest.mark.slow
 def test_a_row_that_clashes_with_the_stack_since_costs_itself_only(stacked):
     job = study_job(stacked, "default", [])
     with open_ledger(stacked, "default", writable=True) as ledger:
@@ -257,6 +263,7 @@ def test_another_question_does_not_go_on_with_an_interrupted_one(stacked, monkey
         assert conduct._interrupted(ledger, studies.leave_one_out(same, ledger, 3)) is not None
 
 
+@pytest.mark.slow
 def test_an_edit_that_another_requires_is_not_left_out(stacked, monkeypatch):
     job = study_job(stacked, "default", [])
     accepted = [hypothesis_job(job, name).hypothesis for name in ("half_sleep", "half_nap", "leaning")]

@@ -17,6 +17,7 @@ from campaign.run.factorial import design, factorial, seconds_of
 from tests.harness.studied import WAITS, findings, interrupt, kinds, near, standing, terms
 
 
+@pytest.mark.slow
 def test_an_accepted_set_is_taken_apart(study_project, capsys):
     assert main([*WAITS, "hypothesis=both", "protocol.confirm_rounds=2"]) == 0
     assert standing(study_project) == ["both"]
@@ -85,6 +86,7 @@ def test_edits_are_combined_on_the_rest_of_the_stack(stacked):
     assert study.command.startswith("python -m campaign interactions half_nap more_work --on head --campaign default")
 
 
+@pytest.mark.slow
 def test_sixteen_combinations_are_split_into_rounds_that_each_hold_root(study_project):
     job = study_job(study_project, "default", WAITS)
     with open_ledger(study_project, "default", writable=False) as ledger:
@@ -108,6 +110,7 @@ def test_the_time_of_a_factorial_is_that_of_earlier_rounds_by_arm(stacked):
         assert seconds_of(ledger, made, 5, 40) is None, "no round of as many pairs"
 
 
+@pytest.mark.slow
 def test_a_combination_that_cannot_run_costs_its_own_numbers_only(study_project):
     # fragile raises where root's 40 ms of sleep are still there, and not beside half_sleep.
     assert main(["interactions", "half_sleep", "fragile", *WAITS, "--rounds", "2", "--yes"]) == 0
@@ -118,6 +121,7 @@ def test_a_combination_that_cannot_run_costs_its_own_numbers_only(study_project)
     assert kinds(study_project).count("blocks") == 3
 
 
+@pytest.mark.slow
 def test_interactions_without_a_finding_end_with_3(study_project, capsys):
     assert (
         main(["interactions", "half_sleep", "half_nap", *WAITS, "workload.fault=raise", "--rounds", "2", "--yes"]) == 3
@@ -236,6 +240,7 @@ def test_the_root_of_two_arms_on_a_stack_is_that_of_the_edit_beneath(stacked):
             accepted_here(study_job(stacked, "default", ["workload.nap=0.2"]), ledger)
 
 
+@pytest.mark.slow
 def test_a_plan_on_a_stack_that_moved_before_its_own_line_is_composed_again(stacked, monkeypatch):
     declare = importlib.import_module("campaign.run.declare")  # whose name in the package is its function
     real, moved = declare.compose_arms, []
@@ -267,6 +272,7 @@ def test_a_refused_run_leaves_no_folder(study_project):
 
 
 @pytest.mark.parametrize("sentence", ["no finding: too few of the arms ran", ""])
+@pytest.mark.slow
 def test_a_finding_that_says_there_is_none_is_no_finding(stacked, sentence):
     assert main(["interactions", "half_sleep", "half_nap", "--rounds", "2", "--yes"]) == 0
     (found,) = findings(stacked)

@@ -60,6 +60,7 @@ def test_a_trial_that_dies_costs_its_own_row_and_the_exit_code_says_so(project, 
     assert (said["decided"], said["jobs"], said["tests"]) == (1, 4, 1)
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_where_it_was_and_a_finished_one_is_done_again(project, command):
     words = ["-m", "hypothesis=broken,more_sleep", "protocol.looks=[3]"]
     process = command(*words)
@@ -93,6 +94,7 @@ def test_an_interrupted_sweep_that_is_asked_for_differently_begins_anew(project,
     assert [one.hypothesis for one in decisions(project)] == ["broken", "broken"]
 
 
+@pytest.mark.slow
 def test_two_sweeps_of_one_campaign_take_turns_on_the_device(project, command):
     first = command("-m", "hypothesis=more_sleep,broken", "lease.wait_seconds=100")
     second = command("-m", "hypothesis=broken,more_sleep", "lease.wait_seconds=100")
@@ -107,6 +109,7 @@ def test_two_sweeps_of_one_campaign_take_turns_on_the_device(project, command):
     assert [one.sequence for one in found] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_another_value_of_an_accepted_hypothesis_is_not_tried_and_is_no_failure(project, add_hypothesis, capsys):
     add_hypothesis("swept", "workload.sleep=${swept.sleep}", PARAMETER)
     loose = ["protocol.alpha=0.4", "protocol.confirm_alpha=0.4", "protocol.suspect_ratio=100"]

@@ -156,3 +156,18 @@ def test_another_python_imports_its_own_packages(trial, tmp_path):
     from campaign.launch.command import HARNESS
 
     assert f"'{HARNESS}'" not in process.log.read_text().splitlines()[0]
+
+
+def test_a_file_that_is_written_anew_is_read_from_its_beginning(trial):
+    script = (
+        "import json, time\n"
+        "n = 0\n"
+        "while True:\n"
+        "    with open('log.jsonl', 'w') as file:\n"  # the same file, cut to nothing
+        "        for _ in range(50):\n"
+        "            n += 1\n"
+        "            print(json.dumps({'loss': n}), file=file, flush=True); time.sleep(0.01)\n"
+        "    time.sleep(0.3)\n"
+    )
+    process = trial(script, **{**WATCHED, "steps": {"from": "jsonl", "file": "log.jsonl", "loss": "loss"}})
+    assert ask(process, "block", steps=120)["loss"] == 121.0

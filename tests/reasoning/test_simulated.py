@@ -97,6 +97,7 @@ def test_an_edit_of_exactly_the_threshold_is_accepted_as_often_as_the_published_
         assert found[kind] / campaigns == pytest.approx(share, abs=error)
 
 
+@pytest.mark.slow
 def test_fresh_rounds_do_not_inherit_the_winners_curse() -> None:
     # true +2 %, d = 3 %, sd 2 %: what passes the screen must have shown 3 %, so it overstates; fresh rounds do not
     rng = numpy.random.default_rng(10)

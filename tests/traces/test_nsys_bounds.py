@@ -96,6 +96,7 @@ def test_names_that_are_no_utf8_are_read(tmp_path: Path) -> None:
     assert "k\ufffdk" in nsys.read(path).names
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_as_rows_grow(tmp_path: Path) -> None:
     def peak(rows: int) -> int:
         path = write_nsys(

@@ -119,6 +119,7 @@ def test_the_command_that_completes_a_mirror_names_campaign_and_server_where_it_
     assert again("default", "http://host:5000") == "campaign sync --uri http://host:5000"
 
 
+@pytest.mark.slow
 def test_a_run_whose_server_is_down_decides_and_names_the_sync(project, capfd):
     uri = f"http://127.0.0.1:{free_port()}"
     assert main(["workload=tiny", "hypothesis=no_sleep", "workload.sleep=0.01", f"tracking.uri={uri}"]) == 0

@@ -90,6 +90,8 @@ def figure(reports: Reports) -> Figure | None:
 
 def absent(reports: Reports) -> str:
     _, missing = _traces(reports)
+    if not missing and reports.every and not any(_candidates(reports)):
+        return "No decision has a ratio yet, so there are no block times behind one."
     return missing or "No raw block times of the newest decisions are in the ledger."
 
 
