@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from campaign.cli.answer import write
-from campaign.errors import EXIT_NO_DECISION, BadInput
+from campaign.errors import EXIT_NO_DECISION, BadInput, CampaignError
 
 TYPE_CHECKING = False  # the name that type checkers know; `typing` would cost a light verb its start
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def try_(given: argparse.Namespace) -> int:
     words = [*given.overrides, *([f"workload={given.workload}"] if given.workload else [])]
     import gc
 
-    from campaign.cli.running import FAULTS, terminated_like_interrupted
+    from campaign.cli.running import terminated_like_interrupted
     from campaign.discovery import project_root
     from campaign.report.progress import Progress
     from campaign.report.tried import Answer, answer_json, answer_markdown, answer_text
@@ -66,7 +66,7 @@ def try_(given: argparse.Namespace) -> int:
             before=sides.before_name,
             after=sides.after_name,
             files=sides.files,
-            left_out=sides.left_out,
+            left_out=(*sides.left_out, *found.plan.source["edits"]["try"]["notes"]),
             decision=found.decision,
             plan=found.plan,
             ledger=str(found.file),
@@ -74,10 +74,10 @@ def try_(given: argparse.Namespace) -> int:
         show = answer_json if given.json else answer_markdown if given.export else answer_text
         write(show(answer), given.out)
         return answer.exit_code
-    except OSError:
-        raise  # a full disk, which every verb says alike
-    except FAULTS:
+    except (OSError, CampaignError):
+        raise  # what every verb says alike
+    except Exception:  # whatever it is: Python would end with 1, which says slower to whoever reads exit codes
         import traceback
 
-        traceback.print_exc()  # Python would end with 1, which says slower to whoever reads exit codes
+        traceback.print_exc()
         return EXIT_NO_DECISION

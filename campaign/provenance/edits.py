@@ -19,7 +19,7 @@ from typing import Any
 from campaign.errors import BadInput
 from campaign.provenance.git import NO_GIT, NO_REPOSITORY, UNSAFE, GitFailed, Repository
 from campaign.provenance.secrets import looks_secret
-from campaign.provenance.snapshot import DIFF, FILTERED, LONG, SECRET, SUBMODULE, UNREAD, snapshot
+from campaign.provenance.snapshot import DIFF, SECRET, SUBMODULE, must_not_lack, snapshot
 from campaign.records import Edit
 
 LIMIT_BYTES = 50_000_000
@@ -30,8 +30,6 @@ _REMEDIES = {
     NO_REPOSITORY: BEGIN,
     UNSAFE: "git config --global --add safe.directory DIR, with the repository's folder",
 }
-# Changed files that a patch of the working tree lacks and that the arm would run without.
-_MUST_NOT_LACK = (SUBMODULE, FILTERED, UNREAD, LONG)
 _FILE = re.compile(
     r"error: (?:patch failed: )?(.+?)(?::\d+$|: (?:already exists|does not|patch does not|No such))", re.M
 )
@@ -182,8 +180,8 @@ def tree_change(root: Path) -> Change:
         raise BadInput(f"edit.worktree={DIRTY}: {found.source['reason']}", remedy="git status")
     left_out = found.source["left_out"]
     for line in left_out:
-        if any(why in line for why in _MUST_NOT_LACK):
-            branch = "commit it on a branch (git switch -c NAME && git commit -a), go back, and edit.ref=NAME"
+        if must_not_lack(line):
+            branch = "commit it (git switch -c NAME && git commit -a), then campaign try --base BRANCH or edit.ref=NAME"
             clean = f"git -C {line.partition(': ')[0]} status, ignore or commit what it lists, then: {branch}"
             raise BadInput(
                 f"edit.worktree={DIRTY} cannot hold a change: {line}", remedy=clean if SUBMODULE in line else branch

@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
+from campaign.errors import CampaignError
+
 OK = "ok"
 NO_GIT = "no_git"
 NO_REPOSITORY = "no_repository"
@@ -40,11 +42,12 @@ _SETTINGS = {
 }
 
 
-class GitFailed(Exception):
-    """A git command failed; `status` is one of this module's, `reason` a sentence."""
+class GitFailed(CampaignError):
+    """A git command failed; `status` is one of this module's, `reason` a sentence. Nearly every caller knows more of
+    it than git does; where none did, it is bad input like a damaged index."""
 
     def __init__(self, status: str, reason: str) -> None:
-        super().__init__(reason)
+        super().__init__(reason, remedy="git status, and git fsck where that fails too")
         self.status = status
         self.reason = reason
 

@@ -26,6 +26,8 @@ SUBMODULE = "a submodule; its own commit or changes are not recorded"
 FILTERED = "the git filter"
 UNREAD = "bytes are not read"
 LONG = "its patch has"
+# Why a changed file is left out without which an arm would run something else.
+_NEEDED = (SUBMODULE, FILTERED, UNREAD, LONG)
 DIFF = "--binary --full-index --no-renames --no-ext-diff --no-textconv --no-color --no-relative".split()
 DIFF += "-U3 --src-prefix=a/ --dst-prefix=b/ -O/dev/null --submodule=short --ignore-submodules=none".split()
 
@@ -80,12 +82,18 @@ def snapshot(root: Path, *, limit_bytes: int = PATCH_LIMIT_BYTES) -> Snapshot:
     except OSError as error:
         return Snapshot({**known, "status": ERROR, "reason": f"the snapshot failed: {error}"})
     known["dirty"] = bool(data or choice.left_out)
+    choice.left_out.sort(key=lambda line: not must_not_lack(line))  # which no number of others may push out
     known["left_out"] = choice.left_out[:LEFT_OUT_SHOWN]
     if len(choice.left_out) > LEFT_OUT_SHOWN:
         known["left_out"].append(f"and {len(choice.left_out) - LEFT_OUT_SHOWN} more")
     if data:
         known |= {"patch_sha256": hashlib.sha256(data).hexdigest(), "patch_bytes": len(data)}
     return Snapshot(known, data)
+
+
+def must_not_lack(line: str) -> bool:
+    """Whether a line of `left_out` is of a change that an arm would run without, and should not."""
+    return any(why in line for why in _NEEDED)
 
 
 def _locate(repository: Repository, known: dict[str, Any]) -> None:
@@ -126,10 +134,13 @@ def _take(repository: Repository, root: Path, scratch: Path, commit: str, limit:
     building = {**aside, "GIT_INDEX_FILE": str(scratch / "building")}
     if commit:
         repository.run("read-tree", base, environment=building)
-    names = b"".join(os.fsencode(path) + b"\0" for path in choice.taken)
-    if names:
-        repository.run("update-index", "--add", "--remove", "-z", "--stdin", environment=building, feed=names)
-    if not commit and not names:
+    # First what is gone: git does not look behind a link that took a folder's place.
+    gone = [path for path in choice.taken if not _is_there(repository.top, path)]
+    for names, how in ((gone, ("--force-remove",)), (sorted({*choice.taken} - {*gone}), ("--add", "--replace"))):
+        feed = b"".join(os.fsencode(path) + b"\0" for path in names)
+        if feed:
+            repository.run("update-index", *how, "-z", "--stdin", environment=building, feed=feed)
+    if not commit and not choice.taken:
         return b"", choice
     data = repository.run("diff-index", "--cached", "-p", *DIFF, base, environment=building)
     listed = repository.run("diff-index", "--cached", "-z", "--name-only", "--no-renames", base, environment=building)
@@ -198,6 +209,13 @@ def _drop_filtered(repository: Repository, looking: dict[str, str], choice: _Cho
             path = os.fsdecode(name)
             choice.taken.remove(path)
             choice.leave(path, f"{FILTERED} {os.fsdecode(value)!r} rewrites it")
+
+
+def _is_there(top: Path, path: str) -> bool:
+    """Whether there is something at `path` that no folder on the way is a link to."""
+    place = top / path
+    between = [one for one in place.parents if one != top and one.is_relative_to(top)]
+    return os.path.lexists(place) and not any(one.is_symlink() for one in between)
 
 
 def _size(path: Path) -> int:

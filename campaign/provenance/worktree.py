@@ -193,12 +193,21 @@ def _bury_dead(repository: Repository) -> None:
         if failure.status != ERROR:
             raise
         listed = repository.run("worktree", "list", "--porcelain").replace(b"\n", b"\0")  # git before 2.36
-    for field in listed.split(b"\0"):
-        tree = Path(os.fsdecode(field.removeprefix(b"worktree ")))
-        folder = next((one for one in tree.parents if one.name.startswith(PREFIX)), None)
-        if field.startswith(b"worktree ") and folder is not None and not _is_used(folder):
+    trees = [field.removeprefix(b"worktree ") for field in listed.split(b"\0") if field.startswith(b"worktree ")]
+    for name in trees[1:]:  # the first is the repository itself
+        tree = Path(os.fsdecode(name))
+        folder = next((one.parent for one in (tree, *tree.parents) if _is_ours(one)), None)
+        if folder is not None and not _is_used(folder):
             _remove(repository, tree)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_ours(tree: Path) -> bool:
+    """Whether `tree` is where `worktree` puts one, in a folder that has its mark, or that is gone altogether. A person
+    may call a folder of her own what ours are called."""
+    folder = tree.parent
+    named = tree.name == TREE and folder.name.startswith(PREFIX)
+    return named and ((folder / OWNER).is_file() or not os.path.lexists(folder))
 
 
 def _is_used(folder: Path) -> bool:

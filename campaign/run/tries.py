@@ -167,7 +167,7 @@ def _sides(root: Path, base: str) -> Sides:
 
 def _arms(job: Job, sides: Sides, where: dict[str, Checkout], progress: Progress) -> Arms:
     """Both arms, each as the `conf/` of its own commit configures it; the project's own where that has none for it."""
-    found = {}
+    found, notes = {}, []
     for role, code, name in (
         ("control", sides.before, sides.before_name),
         ("treatment", sides.after, sides.after_name),
@@ -177,9 +177,10 @@ def _arms(job: Job, sides: Sides, where: dict[str, Checkout], progress: Progress
             older = load(where[role].root, [*job.overrides, f"hypothesis={NULL}"], searchpath=job.composer.searchpath)
             arm = older.arm(role, name, [])
         except BadInput as error:
-            progress.notice(f"{name} is configured by the conf/ of today: its own says {error.message}")
+            notes.append(f"{name} is configured by the conf/ of today: its own says {error.message}")
+            progress.notice(notes[-1])
         found[role] = replace(arm, code=code)
-    about = {CAMPAIGN: {"kind": "try", "before": str(sides.before), "after": str(sides.after)}}
+    about = {CAMPAIGN: {"kind": "try", "before": str(sides.before), "after": str(sides.after), "notes": notes}}
     return Arms((), found["control"], found["treatment"], two_arms="a try has no stack", about=about)
 
 

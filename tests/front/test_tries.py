@@ -85,6 +85,13 @@ def test_a_fault_of_this_program_is_no_slowdown(repository, monkeypatch, capsys)
     assert "RuntimeError: planted" in capsys.readouterr().err
 
 
+def test_a_damaged_index_is_bad_input_and_no_slowdown(repository, capsys):
+    (repository / ".git" / "index").write_bytes(b"no index")
+    assert main(["try"]) == 2
+    error = capsys.readouterr().err
+    assert "git ls-files failed" in error and "git fsck" in error
+
+
 def test_a_changed_file_whose_name_is_no_utf8_is_shown_escaped(repository, capsys):
     Path(os.fsdecode(b"bad\xff.py")).write_text("x = 1\n")
     assert main(["try", *WORDS]) in (0, 3)  # 3 on a busy machine

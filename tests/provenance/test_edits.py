@@ -13,6 +13,7 @@ import pytest
 from campaign import provenance
 from campaign.errors import BadInput
 from campaign.provenance import Named, change_of, check_applies, commit_of, worktree
+from campaign.provenance.snapshot import LEFT_OUT_SHOWN
 from campaign.records import Edit
 from tests.provenance.trees import change, contents, state
 
@@ -246,3 +247,38 @@ def test_a_tree_with_conflicts_of_a_merge_is_refused_with_the_file(project: Path
     with pytest.raises(BadInput, match=r"models/block\.py has conflicts of a merge") as refused:
         provenance.tree_change(project)
     assert "git add -- models/block.py" in refused.value.remedy
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("to", ["a link", "a file"])
+def test_a_folder_that_became_a_link_or_a_file_is_a_change_like_another(
+    project: Path, git: Git, to: str, staged: bool
+) -> None:
+    for place in (project / "data", project / "other"):
+        place.mkdir()
+        (place / "x").write_text("1\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "data")
+    shutil.rmtree(project / "data")
+    if to == "a link":
+        (project / "data").symlink_to("other")
+    else:
+        (project / "data").write_text("2\n")
+    if staged:
+        git(project, "add", "-A")
+    wanted = contents(project)
+    found = provenance.tree_change(project)
+    with worktree(project, head(git, project), found.patch) as tree:
+        assert contents(tree) == wanted
+
+
+def test_a_change_that_must_not_be_lacking_is_named_however_many_others_are_left_out(project: Path, git: Git) -> None:
+    (project / ".gitattributes").write_text("*.nb filter=foo\n")
+    (project / "m.nb").write_text("1\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "filtered")
+    (project / "m.nb").write_text("2\n")
+    for number in range(LEFT_OUT_SHOWN + 1):
+        (project / f"k{number}.key").touch()
+    with pytest.raises(BadInput, match=r"m\.nb: the git filter 'foo' rewrites it"):
+        provenance.tree_change(project)
