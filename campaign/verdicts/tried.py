@@ -3,6 +3,7 @@
 With d the smallest effect worth having and resolvable here, at each declared look until one is known:
 - `slower`: the upper bound of the ratio is below 1 and the estimate below 1 / (1 + d);
 - `not_slower`: the lower bound is above 1 / (1 + d), and total time does not say otherwise (`tail`);
+- where another clock than wall decides and wall answers otherwise, or its interval lies apart: `clocks`;
 - after the last look, neither: `cant_tell`.
 The two cannot both hold. The levels are the plan's: `beta` is the chance that code which is not slower is called so,
 `alpha` that code which is slower by d passes, each in all looks together.
@@ -11,7 +12,7 @@ The two cannot both hold. The levels are the plan's: `beta` is the chance that c
 from __future__ import annotations
 
 from campaign import units
-from campaign.records import INCONCLUSIVE, REJECT, Verdict
+from campaign.records import INCONCLUSIVE, REJECT, Effect, Verdict
 from campaign.records.plan import SLOWER
 from campaign.verdicts import clocks
 from campaign.verdicts._case import Case
@@ -25,12 +26,13 @@ def rule(case: Case) -> Verdict | None:
         return None
     found, least = case.screen.effect, 1 / (1 + case.d)
     shown = f"{units.ratio(found.ratio)} {units.interval(found.low, found.high)} over {found.rounds} rounds"
-    slower = found.decision_high < 1 and found.ratio < least
-    not_slower = found.decision_low > least
+    slower, not_slower = _answers(found, least)
     if not (slower or not_slower):
         return _cant_tell(case, shown, least) if case.is_last_look else None
-    if contradicted := clocks.rule(case):
-        return contradicted
+    # By this question's own limits: those of an experiment, which `clocks.rule` knows, are others.
+    wall = case.screen.beside
+    if wall is not None and (clocks.apart(found, wall) or _answers(wall, least) == (not slower, not not_slower)):
+        return clocks.contradicted(case, case.screen)
     if slower:
         return case.verdict(
             REJECT,
@@ -56,6 +58,11 @@ def rule(case: Case) -> Verdict | None:
         f" 1/(1 + d) = {least:.3f}",
         published=case.screen,
     )
+
+
+def _answers(found: Effect, least: float) -> tuple[bool, bool]:
+    """(slower, not slower): one of them, or neither."""
+    return found.decision_high < 1 and found.ratio < least, found.decision_low > least
 
 
 def _cant_tell(case: Case, shown: str, least: float) -> Verdict:

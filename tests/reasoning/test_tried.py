@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy
 import pytest
 
 from campaign import verdicts
 from campaign.records import Evidence, Need, ParityClaim, ParityMeasure, Verdict
 from campaign.records.plan import SLOWER
-from tests.reasoning.made import MIB, PLAN, Memory, evidence, made_round, probe, with_hypothesis, with_protocol
+from tests.reasoning.made import (
+    MIB,
+    PLAN,
+    Memory,
+    evidence,
+    made_round,
+    probe,
+    ratio_round,
+    with_clock,
+    with_hypothesis,
+    with_protocol,
+)
 
-TRY = with_protocol(
-    with_hypothesis(
-        PLAN, name="try", asks=SLOWER, predicted_evidence=(), predicted_ratio=1.0, parity=ParityClaim("bitwise")
+TRY = replace(
+    with_protocol(
+        with_hypothesis(
+            PLAN, name="try", asks=SLOWER, predicted_evidence=(), predicted_ratio=1.0, parity=ParityClaim("bitwise")
+        ),
+        alpha=0.05,
+        beta=0.01,
     ),
-    alpha=0.05,
-    beta=0.01,
+    alpha=0.05,  # the plan's, which is the protocol's at a first attempt
 )
 GREEN = probe(ParityMeasure(True, 0.0))
 
@@ -79,3 +95,16 @@ def test_by_chance_it_accuses_in_at_most_one_of_a_hundred_and_passes_what_is_slo
     assert count["equal"]["slower"] < 11, count
     assert count["slower by d"]["not_slower"] < 34, count
     assert count["equal"]["not_slower"] > 200, count
+
+
+def timed(wall: float, cpu: tuple[float, ...]) -> Evidence:
+    """Rounds of a try that CPU time decides: every pair with these ratios of it, and one of wall time."""
+    pairs = [with_clock(ratio_round(wall, index=i), "cpu", (one,) * 2, (1.0, 1.0)) for i, one in enumerate(cpu)]
+    return Evidence(replace(TRY, protocol=replace(TRY.protocol, clock="cpu")), GREEN, tuple(pairs))
+
+
+def test_cpu_time_that_is_not_slower_does_not_pass_a_change_that_waits() -> None:
+    """The scatter of CPU time is such that an experiment could not decide yet, and a try can."""
+    found = verdicts.judge(timed(0.8, (0.99, 1.01, 0.99, 1.01)))
+    assert (found.verdict, found.reason) == ("inconclusive", "clocks") and "wall says 0.800x" in found.sentence
+    assert verdicts.judge(timed(1.0, (0.99, 1.01, 0.99, 1.01))).reason == "not_slower"
