@@ -98,14 +98,19 @@ def _pattern(parts: list[Part]) -> str:
         name = ast.unparse(part) if part is not None else ""
         word = re.sub(r"[^A-Za-z_]+$", "", said)
         if re.search(r"(?i)loss$", word) or (not word and re.search(r"(?i)loss", name)):
-            return _begun(pattern + f"(?P<loss>{NUMBER})")
+            return _begun(f"{_padded(pattern)}(?P<loss>{NUMBER})")
         if not step and (STEP.search(name) or re.search(r"(?i)(step|iter\w*)$", word)) and "epoch" not in name:
             # An expression may print more than the count ("3/100"), so what follows is left open by the text after it.
-            pattern, step = pattern + r"(?P<step>\d+)", True
+            pattern, step = rf"{_padded(pattern)}(?P<step>\d+)", True
         else:
             pattern += r".*?"
         said = ""
     return ""
+
+
+def _padded(pattern: str) -> str:
+    """A number may have spaces before it, where its format has a width."""
+    return pattern if pattern.endswith(r"\s+") else rf"{pattern}\s*"
 
 
 def _begun(pattern: str) -> str:

@@ -255,14 +255,17 @@ def next_commands(choice: Choice, laid: LaidDown, cwd: Path) -> list[Mapping[str
     names = sorted(path.stem for path in (choice.project / "conf" / "hypothesis").glob("*.yaml"))
     preferred = [idea.name for idea in reversed(choice.ideas) if idea.name in names]
     name = next(iter([*preferred, *(one for one in names if one != "aa_null")]), "aa_null")
-    enter = "" if choice.project == cwd else f"cd {os.path.relpath(choice.project, cwd)} && "
+    enter = "" if choice.project == cwd else f"cd {shlex.quote(os.path.relpath(choice.project, cwd))} && "
     first = {"command": f"{enter}campaign", "what": "an A/A null: what this machine can resolve"}
     second = {"command": f"campaign hypothesis={name}", "what": "an example idea, to its verdict"}
     third = {"command": "campaign try", "what": "after your next edit of the code: is it slower?"}
     if choice.script in choice.git.known:
         return [first, second, third]
-    begin = "" if choice.git.top else "git init -q && "
+    # The repository is around the training, which may lie above the project.
+    git = "git" if choice.directory == "." else f"git -C {shlex.quote(choice.directory)}"
+    begin = "" if choice.git.top else f"{git} init -q && "
     ignored = shlex.quote(os.path.relpath(choice.folder / ".gitignore", choice.project))
-    spared = [f"echo {shlex.quote(name + '/')} >> {ignored} && " for name in environments(choice.folder)]
-    commit = f'{begin}{"".join(spared)}git add -A && git commit -q -m "Start a campaign"'
+    # With a newline before it: the last line there may have none.
+    spared = [f"printf '\\n%s\\n' {shlex.quote(name + '/')} >> {ignored} && " for name in environments(choice.folder)]
+    commit = f'{begin}{"".join(spared)}{git} add -A && {git} commit -q -m "Start a campaign"'
     return [first, second, {"command": commit, "what": "what campaign try compares with"}, third]

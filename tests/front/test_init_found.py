@@ -189,6 +189,8 @@ def test_a_trainer_of_transformers_is_read_by_what_it_logs_each_step(folder, ini
         ("print('[%d/%d] train loss: %.3f' % (i, n, loss))", "[7/9] train loss: 0.500", "7", "0.500"),
         ("log.info('Epoch {} iter {} loss={:.2e}'.format(e, it, l))", "Epoch 1 iter 7 loss=5.00e-01", "7", "5.00e-01"),
         ("print(f'{step:5d} | {loss.item():.4f} | {lr}')", "    7 | 0.5000 | 0.1", "7", "0.5000"),
+        ("print(f'iter={it:6d} loss={loss:8.4f}')", "iter=     7 loss=  0.5000", "7", "0.5000"),
+        ("print('step:%5d, loss:%9.2e' % (i, loss))", "step:    7, loss: 5.00e-01", "7", "5.00e-01"),
         ("print(f'loss {loss:.3f} after {t} s')", "loss 0.500 after 3 s", None, "0.500"),
     ],
 )
@@ -265,10 +267,11 @@ def test_an_environment_that_git_would_take_in_is_ignored_before_the_first_commi
         (folder / name / "pyvenv.cfg").touch()
         if ignored:
             (folder / name / ".gitignore").write_text(ignored)
-    (folder / ".gitignore").write_text(".venv/\n")
+    (folder / ".gitignore").write_text(".venv/\n*.ckpt")  # without a newline at its end
+    (folder / "large.ckpt").touch()
     commands = [one["command"] for one in init()["next"]]
     (commit,) = [one for one in commands if "git commit" in one]
-    assert "echo 'own env/' >> .gitignore && git add -A" in commit and commit.count("echo") == 1
+    assert "'own env/' >> .gitignore && git add -A" in commit and commit.count("printf") == 1
     identity = {
         "GIT_AUTHOR_NAME": "a",
         "GIT_AUTHOR_EMAIL": "a@b",
@@ -277,4 +280,17 @@ def test_an_environment_that_git_would_take_in_is_ignored_before_the_first_commi
     }
     subprocess.run(["bash", "-c", commit], check=True, env={**os.environ, **identity})
     listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
-    assert "pyvenv.cfg" not in listed and "train_example.py" in listed
+    assert "pyvenv.cfg" not in listed and "large.ckpt" not in listed and "train_example.py" in listed
+
+
+def test_the_repository_that_it_begins_is_around_the_training_and_not_the_project_alone(folder, init):
+    (folder / "train.py").write_text(NANO)
+    said = init("my tuning")
+    assert said["next"][0]["command"] == "cd 'my tuning' && campaign"
+    (commit,) = [
+        one["command"] for one in said["next"] if "git commit" in one["command"] or " commit " in one["command"]
+    ]
+    identity = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["bash", "-c", commit], cwd=folder / "my tuning", check=True, env={**os.environ, **identity})
+    listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert "train.py" in listed and "my tuning/conf/config.yaml" in listed
