@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 _WORDS = (
-    r"secrets?|secret_\w+|passw(?:or)?d|passphrase|pwd|credentials?|api_?key|access_?key(?:_id)?|private_?key|"
+    r"secrets?|secret_\w+|passw(?:or)?d|pgpassword|sshpass|passphrase|pwd|credentials?|api_?key|access_?key(?:_id)?|private_?key|"
     r"(?:\w+_)?(?:auth|access|hf|api|github|gh|gitlab|wandb|bearer|refresh|session|personal|hub|hugging_?face)_?token"
 )
 _NAME = re.compile(rf"(?:^|[_.-])(?:{_WORDS})$", re.IGNORECASE)
 # A variable of the environment has nobody else to mean by these; a flag may be `token` or `key`.
-_VARIABLE = re.compile(r"(?:^|_)(?:TOKEN|KEY|PAT|AUTH|COOKIE|DSN)$", re.IGNORECASE)
-_WORD = re.compile(r"^(?:--?)?(?P<name>[A-Za-z_][\w.-]*)=.")
+_VARIABLE = re.compile(r"(?:^|_)(?:TOKEN|KEY|PASS|PAT|AUTH|COOKIE|DSN)$", re.IGNORECASE)
+_SET = re.compile(r"(?:^|[\s;&|(])(?:--?)?(?P<name>[A-Za-z_][\w.-]*)=[^\s;&|)]")  # also within a shell's text
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z_][\w.-]*)")
+_ADDRESS = re.compile(r"[a-z][\w+.-]*://[^/\s:@]*:[^/\s@]+@")
 KEPT_OF_A_LOG = 32 << 20
 SHORTEST_VALUE = 6  # a shorter one may be any word of a log
 
@@ -29,10 +31,18 @@ def secret_variable(name: str) -> bool:
     return name != "PWD" and (secret_name(name) or bool(_VARIABLE.search(name)))  # a shell's working directory
 
 
-def secret_word(word: str) -> str:
-    """The secret's name in a word of a command line such as `--api-key=...`; empty where there is none."""
-    found = _WORD.match(word)
-    return found["name"] if found and secret_name(found["name"]) else ""
+def secret_words(words: Sequence[str]) -> list[str]:
+    """What the words of a command line hold that is a secret by its name: `--api-key=...`, `--api-key ...`, `KEY=...`
+    within a shell's text, or an address with a password."""
+    found = []
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        found += [one["name"] for one in _SET.finditer(word) if secret_name(one["name"])]
+        flag = _FLAG.fullmatch(word)
+        if flag and after and not after.startswith("-") and secret_name(flag["name"]):
+            found.append(flag["name"])
+        if _ADDRESS.search(word):
+            found.append("address with a password")
+    return found
 
 
 def redacted(text: bytes, environment: Mapping[str, str] | None = None) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from typing import Any
 
@@ -11,12 +12,13 @@ from campaign.config.schema import number, text
 from campaign.errors import BadInput
 from campaign.launch import IN_TURN, readings
 from campaign.launch.command import CommandLine, Failed, flat
-from campaign.secrecy import secret_name, secret_variable, secret_word
+from campaign.secrecy import secret_name, secret_variable, secret_words
 
 PREFIX = "campaign.launch."
 CLASSES = ("campaign.launch.Script", *IN_TURN)
 OWN_KEYS = ("_target_", "threads")
 SHELL = ";&|<>"  # what would be an operator there
+QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)  # and is none where it is quoted
 
 
 def check_launched(node: dict[str, Any]) -> None:
@@ -59,9 +61,10 @@ def _check_command(node: dict[str, Any]) -> None:
             raise BadInput(f"workload.command = {command!r}: a list of texts", remedy="command: [python, train.py]")
         return
     text(command, "workload.command")
-    lexer = shlex.shlex(str(command), posix=True, punctuation_chars=SHELL)
-    lexer.whitespace_split = True
     try:
+        shlex.split(str(command))
+        lexer = shlex.shlex(QUOTED.sub("_", str(command)), posix=True, punctuation_chars=SHELL)
+        lexer.whitespace_split = True
         odd = [word for word in lexer if not set(word) - set(SHELL)]
     except ValueError as error:
         raise BadInput(f"workload.command = {command!r}: {error}", remedy="command: python train.py") from error
@@ -77,7 +80,7 @@ def _check_secrets(node: dict[str, Any]) -> None:
     variables = [f"workload.environment.{name}" for name in node.get("environment", {}) if secret_variable(str(name))]
     command = node["command"]
     words = command if isinstance(command, list) else shlex.split(command)
-    said = [f"workload.command's {name}" for name in map(secret_word, words) if name]
+    said = [f"workload.command's {name}" for name in secret_words(words)]
     if found := [*flags, *variables, *said]:
         raise BadInput(
             f"{found[0]} looks like a secret, and the ledger would keep it",

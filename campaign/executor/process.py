@@ -24,7 +24,7 @@ from campaign.secrecy import redact_file, redacted
 
 GARBAGE_SHOWN = 80
 LARGEST_REPLY = 64 << 20
-TAIL_BYTES = 4096
+TAIL_BYTES = 1 << 16
 LINE_SHOWN = 200
 SEE_THE_LOG = "see the log"
 IN_A_WORKTREE = f"{SEE_THE_LOG}; a worktree has nothing that git ignores or does not track: give data by its whole path"
@@ -47,8 +47,9 @@ class TrialProcess:
         commands_read, commands_write = os.pipe()
         replies_read, replies_write = os.pipe()
         paths = place.paths if place else (str(Path(campaign.__file__).resolve().parent.parent),)
-        python_path = os.pathsep.join(filter(None, [*paths, os.environ.get("PYTHONPATH", "")]))
-        self._environment = {**os.environ, **arm.environment, "PYTHONPATH": python_path}
+        environment = {**os.environ, **arm.environment}
+        python_path = os.pathsep.join(filter(None, [*paths, environment.get("PYTHONPATH", "")]))
+        self._environment = {**environment, "PYTHONPATH": python_path}
         # -P: the working directory, which is the worktree, comes after the harness's own `campaign`.
         command = [sys.executable, *(["-P"] if place else []), "-m", "campaign.worker"]
         command += ["--commands", str(commands_read), "--replies", str(replies_write), "--parent", str(os.getpid())]
@@ -161,7 +162,7 @@ class TrialProcess:
 
     def _crashed(self, message: str) -> TrialFailed:
         """With the last line of the log where the message does not have it: most often what the program died of."""
-        last = last_line(self.log)
+        last = last_line(self.log, self._environment)
         said = f"{message}; its last line: {last}" if last and last not in message else message
         return self._failed("crashed", said, IN_A_WORKTREE if self.place else SEE_THE_LOG)
 
@@ -192,14 +193,18 @@ class TrialProcess:
                 os.close(descriptor)
 
 
-def last_line(log: Path) -> str:
-    """The last line of a log that says something, cut to `LINE_SHOWN` characters; '' where there is none."""
+def last_line(log: Path, environment: Mapping[str, str]) -> str:
+    """The last line of a log that says something, without the secrets of `environment`, cut to `LINE_SHOWN`
+    characters; '' where there is none."""
     try:
         with log.open("rb") as file:
-            file.seek(max(log.stat().st_size - TAIL_BYTES, 0))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+            begun = max(log.stat().st_size - TAIL_BYTES, 0)
+            file.seek(begun)
+            lines = redacted(file.read(), environment).decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
+    if begun:
+        lines[:1] = []  # it was cut, and half a secret is not known for one
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return said if len(said) <= LINE_SHOWN else f"{said[:LINE_SHOWN]}..."
 

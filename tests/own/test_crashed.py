@@ -6,7 +6,7 @@ import pytest
 
 from campaign.copies import Checkout
 from campaign.errors import TrialFailed
-from campaign.executor.process import LINE_SHOWN, TrialProcess, build_request, last_line
+from campaign.executor.process import LINE_SHOWN, TAIL_BYTES, TrialProcess, build_request, last_line
 from campaign.records import Arm
 from tests.own.conftest import ask
 
@@ -39,8 +39,17 @@ def test_in_a_worktree_the_data_that_git_ignores_is_named_first(tmp_path):
 
 def test_the_last_line_is_one_with_words_and_is_cut(tmp_path):
     log = tmp_path / "trial.log"
-    assert last_line(log) == ""
+    assert last_line(log, {}) == ""
     log.write_bytes(b"first\n" + b"x" * 9000 + b"\xff\n \n\n")
-    assert last_line(log) == "x" * LINE_SHOWN + "..."
+    assert last_line(log, {}) == "x" * LINE_SHOWN + "..."
     log.write_bytes(b"\n \n")
-    assert last_line(log) == ""
+    assert last_line(log, {}) == ""
+
+
+@pytest.mark.parametrize("before", [0, LINE_SHOWN - 8, TAIL_BYTES - 8])
+def test_no_part_of_a_secret_is_in_the_last_line_wherever_it_is_cut(tmp_path, before):
+    log = tmp_path / "trial.log"
+    secret = "sk-0123456789abcdef"
+    log.write_bytes(f"{secret}\n{'x' * before} {secret} {'y' * (TAIL_BYTES - before - 10)}".encode())
+    said = last_line(log, {"OPENAI_API_KEY": secret})
+    assert not any(secret[at : at + 4] in said for at in range(len(secret) - 3))

@@ -12,7 +12,7 @@ import pytest
 
 from campaign.config import load
 from campaign.errors import BadInput
-from campaign.secrecy import redacted, secret_name, secret_variable, secret_word
+from campaign.secrecy import redacted, secret_name, secret_variable, secret_words
 from tests.builders import REPOSITORY
 
 PLANTED = {
@@ -123,6 +123,10 @@ def test_no_planted_secret_is_in_anything_that_a_campaign_writes(own, tmp_path, 
         ("+workload.environment.WANDB_API_KEY=abc", r"workload\.environment\.WANDB_API_KEY"),
         ("+workload.flags.api-key=abc", r"workload\.flags\.api-key"),
         ("workload.command='python train.py --hub_token=abc'", "hub_token"),
+        ("workload.command='python train.py --api-key abc'", "api-key"),
+        ("workload.command=[python,train.py,--hf-token,abc]", "hf-token"),
+        ("workload.command=[bash,-c,'cd x; WANDB_API_KEY=abc python train.py']", "WANDB_API_KEY"),
+        ("workload.command='python train.py --store postgresql://me:abc@host/db'", "address with a password"),
     ],
 )
 def test_a_secret_in_the_config_is_refused_before_anything_is_written(own, override, said):
@@ -141,12 +145,22 @@ def test_what_a_shell_would_do_is_refused_since_none_runs(own, override):
         load(own, [override])
 
 
+@pytest.mark.parametrize("word", ["--sep '|'", "--name ''", "--sep='a|b c'", '--sep "a; b"', "--sep \\|"])
+def test_what_is_quoted_is_no_operator_of_a_shell(own, word):
+    command = f"python train.py {word}"
+    escaped = command.replace("'", "\\'")
+    assert load(own, [f"workload.command='{escaped}'"]).arm("control", "root", []).config["command"] == command
+
+
 def test_the_class_of_a_workload_is_no_matter_of_a_command_line(own):
     with pytest.raises(BadInput, match="never from a command line"):
         load(own, ["workload._target_=os.system"])
 
 
-@pytest.mark.parametrize("name", ["HF_TOKEN", "OPENAI_API_KEY", "PGPASSWORD_FILE_PASSWORD", "my-secret", "SENTRY_DSN"])
+@pytest.mark.parametrize(
+    "name",
+    ["HF_TOKEN", "OPENAI_API_KEY", "PGPASSWORD_FILE_PASSWORD", "PGPASSWORD", "DB_PASS", "my-secret", "SENTRY_DSN"],
+)
 def test_a_variable_that_announces_a_secret_is_known(name):
     assert secret_variable(name)
 
@@ -154,7 +168,7 @@ def test_a_variable_that_announces_a_secret_is_known(name):
 @pytest.mark.parametrize("name", ["tokens", "max_tokens", "key_width", "lr", "token_dropout", "monkey", "keys"])
 def test_a_flag_of_training_is_no_secret(name):
     assert not secret_name(name)
-    assert not secret_word(f"--{name}=3")
+    assert not secret_words(["python", f"--{name}=3", f"--{name}", "3"])
 
 
 def test_values_are_cut_out_of_a_log_the_longer_first():
