@@ -67,13 +67,17 @@ class Gate:
         self.loop.per_step = tokens
 
     def record(self, loss: Any, gradient_norm: Any, model: Any) -> None:
-        # A loss that is kept whole would keep its graph alive, and with it the memory of a step.
-        self.loop.latest = {"loss": _detached(loss), "gradient_norm": _detached(gradient_norm)}
+        """What is told of one step in several calls is put together."""
+        for name, value in (("loss", loss), ("gradient_norm", gradient_norm)):
+            if value is not None:
+                # One that is kept whole would keep its graph alive, and with it the memory of a step.
+                self.loop.latest[name] = value.detach() if hasattr(value, "detach") else value
         if model is not None:
             self.loop.model = model
 
     def step(self) -> None:
         """Let the script run to its next gate; called by the controller."""
+        self.loop.latest = {}  # a step that tells nothing must not pass for one that tells what an earlier one did
         self._signal_children(signal.SIGCONT)
         self._script.switch()
         self.loop.taken += 1
@@ -238,7 +242,3 @@ def _rank() -> tuple[int, int]:
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def _detached(value: Any) -> Any:
-    return value.detach() if hasattr(value, "detach") else value

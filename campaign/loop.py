@@ -51,9 +51,11 @@ def step(*, tokens: int = 1) -> AbstractContextManager[None]:
 def record(*, loss: Any = None, gradient_norm: Any = None, model: Any = None) -> None:
     """Tell what the present step computed: its loss and gradient norm (numbers or one-element tensors, read only when
     no clock runs) and the torch module that is trained, whose gradients and parameters are then compared as well.
-    Does nothing outside a campaign's trial."""
-    if _gate is not None:
-        _gate.record(loss, gradient_norm, model)
+    Several calls in one step are put together; before the first step only the model is kept. Does nothing outside a
+    campaign's trial."""
+    gate = _gate if _asked else entered()
+    if gate is not None:
+        gate.record(loss, gradient_norm, model)
 
 
 def entered() -> Gate | None:

@@ -39,7 +39,9 @@ class Stepping:
         """The optimizer has stepped and the gradients are still there."""
         if not self._begun or (gate := entered()) is None:
             return
-        gate.count(self._tokens if isinstance(self._tokens, int) else max(1, self._seen))
+        # What the person counts may be a tensor of a device, which comparing would wait for while the clock runs.
+        counts = self._seen if self._tokens is not None else max(1, self._seen)
+        gate.count(self._tokens if isinstance(self._tokens, int) else counts)
         gate.record(self._loss, None, model)
         self._loss, self._seen = None, 0
         gate.arrive()

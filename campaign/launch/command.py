@@ -102,7 +102,8 @@ class CommandLine:
         words, folder = self.words(), root / self.directory
         # The interpreter's own scripts (torchrun, accelerate) before others of the name.
         paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        environment = {**os.environ, "PATH": paths, **{name: str(value) for name, value in self.environment.items()}}
+        own = {name: str(value) for name, value in self.environment.items() if value is not None}
+        environment = {**os.environ, "PATH": paths, **own}
         if not imports:
             environment |= _without_harness(environment)
         try:

@@ -37,6 +37,7 @@ class Command:
         self._line, self._steps, self._tokens = line, steps, max(1, tokens)
         self._queue: queue.Queue[Reading | Failed | None] = queue.Queue()
         self._samples: list[tuple[float, float, float]] = []  # perf_counter, time, CPU seconds of the command
+        self._sampling = threading.Lock()
         self._last: Reading | None = None
         self._seen = 1  # steps that it told of, the first one too
         self._stride = 1  # steps from one reading to the next, as last counted
@@ -45,7 +46,7 @@ class Command:
         piped = subprocess.PIPE if steps["from"] == "output" else None
         self._source = self._sourced(folder)
         self._process = line.start(root, {"PYTHONUNBUFFERED": "1"}, stdout=piped, imports=False)
-        for work in (self._read, self._sample):
+        for work in (self._read, self._keep_sampling):
             threading.Thread(target=work, daemon=True).start()
 
     @classmethod
@@ -108,6 +109,7 @@ class Command:
             steps += self._advance("a step")
             assert self._last is not None
             last = self._last
+        self._sample()  # the block may have ended since the latest one
         cpu = self._cpu_seconds(last.at) - self._cpu_seconds(first.at)
         return {
             "steps": steps,
@@ -205,10 +207,14 @@ class Command:
         except Exception as error:  # it must reach the trial, whose answer it becomes
             self._queue.put(Failed("crashed", f"reading its steps: {type(error).__name__}: {error}"))
 
-    def _sample(self) -> None:
+    def _keep_sampling(self) -> None:
         while self._process.poll() is None:
-            self._samples.append((time.perf_counter(), time.time(), timing.descendants_cpu_seconds()))
+            self._sample()
             time.sleep(SAMPLE_SECONDS)
+
+    def _sample(self) -> None:
+        with self._sampling:  # two threads take them, and they stay in order
+            self._samples.append((time.perf_counter(), time.time(), timing.descendants_cpu_seconds()))
 
     def _cpu_seconds(self, at: float) -> float:
         """CPU time of the command's processes up to `at`, between the two nearest samples in proportion."""

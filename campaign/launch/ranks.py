@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from campaign.launch.command import Failed
+
 BYTES = ("live_peak_bytes", "process_peak_bytes", "reserved_peak_bytes", "device_used_bytes", "graph_pool_bytes")
 
 
@@ -12,7 +14,8 @@ def merged(command: str, replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The trial's answer to `command` from those of ranks 0, 1, ... What is not named here is rank 0's.
 
     block: wall, CPU and device seconds of the rank with the longest wall time; tokens, switches and idle CPU time are
-    sums; the loss is the mean of what the ranks tell, since each has its own part of the batch.
+    sums; the loss is the mean over the ranks that tell one, since each has its own part of the batch.
+    probe: each step's loss likewise. Raises Failed where ranks tell different numbers of them.
     memory: the largest of each number over ranks; a device's limit is rank 0's.
     build: threads and tokens are sums, so that all ranks together get as many cores as they use.
     """
@@ -35,8 +38,11 @@ def merged(command: str, replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
     elif command == "last":
         first["unmoved"] = sorted({name for reply in replies for name in reply["unmoved"]})
     elif command == "probe":
-        losses = [reply["losses"] for reply in replies]
-        first["losses"] = [_mean(step) for step in zip(*losses, strict=True)] if all(losses) else []
+        losses = [reply["losses"] for reply in replies if reply["losses"]]
+        if len({len(told) for told in losses}) > 1:
+            counts = ", ".join(str(len(reply["losses"])) for reply in replies)
+            raise Failed("garbage", f"of the same probed steps the ranks tell {counts} losses", "record one every step")
+        first["losses"] = [_mean(step) for step in zip(*losses, strict=True)]
     if command in ("block", "memory", "last", "restart"):
         told = [reply["loss"] for reply in replies if reply["loss"] is not None]
         first["loss"] = _mean(told) if told else None

@@ -24,7 +24,13 @@ from campaign.launch.output import CHUNK, LONGEST_LINE, Log, lines
 FILE_POLL_SECONDS = 0.002
 EVENT_POLL_SECONDS = 0.5
 NUMBERS = ("step", "loss", "gradient_norm")
-SOURCES = ("output", "jsonl", "tensorboard", "mlflow")
+# The keys that each source takes, and whether it needs them.
+SOURCES: dict[str, dict[str, bool]] = {
+    "output": {"pattern": True},
+    "jsonl": {"file": True, "step": False, "loss": False, "gradient_norm": False},
+    "tensorboard": {"folder": True, "loss": True},
+    "mlflow": {"loss": True, "uri": False, "experiment": False},
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,15 @@ def check(node: Mapping[str, Any]) -> None:
     source = node.get("from")
     if source not in SOURCES:
         raise Failed("crashed", f"workload.steps.from = {source!r}: must be one of {', '.join(SOURCES)}")
-    needed = {"output": "pattern", "jsonl": "file", "tensorboard": "folder", "mlflow": "loss"}[source]
-    if not node.get(needed):
-        raise Failed("crashed", f"workload.steps.{needed} is missing: reading from {source} needs it")
+    known = {"from": True, **SOURCES[source]}
+    for name, value in node.items():
+        if name not in known:
+            raise Failed("crashed", f"workload.steps.{name} is no key of from: {source}; known are {', '.join(known)}")
+        if value is not None and not isinstance(value, str):
+            raise Failed("crashed", f"workload.steps.{name} = {value!r}: must be a text")
+    for name, needed in SOURCES[source].items():
+        if needed and not node.get(name):
+            raise Failed("crashed", f"workload.steps.{name} is missing: reading from {source} needs it")
     if source == "output":
         try:
             groups = re.compile(node["pattern"]).groupindex

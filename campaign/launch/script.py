@@ -40,7 +40,7 @@ class Script:
         self._name = line.name
         self._lifelines: list[socket.socket] = []
         self._ranks: list[_Rank] = []
-        self._process = line.start(root, {GATE_VARIABLE: address, **_port()})
+        self._process = line.start(root, {GATE_VARIABLE: address, **_port(line.environment)})
 
     @classmethod
     def launch(cls, root: Path, config: Mapping[str, Any]) -> Script:
@@ -197,12 +197,13 @@ class _Rank:
         return reply
 
 
-def _port() -> dict[str, str]:
+def _port(said: Mapping[str, Any]) -> dict[str, str]:
     """A port of its own for ranks that meet, which take one and the same by default: arms run side by side. torchrun
-    reads its options' defaults from variables of the first spelling; what the person says comes first."""
+    reads its options' defaults from variables of the first spelling; what the
+    person says, in the workload or the shell, comes first."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return {name: str(free.getsockname()[1]) for name in PORTS if name not in os.environ}
+        return {name: str(free.getsockname()[1]) for name in PORTS if not {name} & {*os.environ, *said}}
 
 
 def _for_rank(request: Mapping[str, Any], rank: int) -> Mapping[str, Any]:

@@ -184,8 +184,9 @@ def _of_project(file: Path, root: Path) -> bool:
 
 def _imported(tree: Path, arm: Arm) -> dict[str, str]:
     """The file of each module that is there once the arm's target was imported, in a process like a trial's."""
-    paths = [str(Path(campaign.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, **arm.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment = {**os.environ, **arm.environment}
+    paths = [str(Path(campaign.__file__).resolve().parent.parent), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     command = [sys.executable, "-c", _IMPORTS, str(tree), arm.target.rpartition(".")[0]]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=IMPORT_SECONDS, check=False)
     if done.returncode:

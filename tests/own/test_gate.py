@@ -7,11 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from campaign.callbacks.stepping import Stepping
 from campaign.copies import Checkout, foreign_programs
 from campaign.errors import TrialFailed
+from campaign.executor.process import TrialProcess, build_request
+from campaign.launch.script import PORTS, _port
+from campaign.records import Arm
 from tests.own.conftest import LOOP, alive, ask, loss_of_step
 
 STRANGER = """
@@ -112,3 +117,70 @@ def test_a_watched_command_that_runs_the_users_own_file_is_told_from_the_worktre
             found[name] = foreign_programs(question, [str(running.pid)])
             running.kill()
     assert found == {"its own": [], "the user's": [str(own / "train.py")]}
+
+
+def test_what_is_recorded_in_several_calls_of_one_step_is_put_together_and_the_model_before_all(trial):
+    script = (
+        "import campaign, itertools, torch\nmodel = torch.nn.Linear(2, 1)\ncampaign.record(model=model)\n"
+        "for n, batch in enumerate(campaign.steps([1]), 1):\n"
+        "    model(torch.ones(1, 2)).sum().backward()\n"
+        "    campaign.record(loss=n)\n    campaign.record(gradient_norm=10 * n)\n"
+    )
+    process = trial(script)
+    block = ask(process, "block", steps=3)
+    assert (block["loss"], block["gradient_norm"]) == (3.0, 30.0)
+    found = ask(process, "probe", steps=2, gradients=str(process.log.parent / "gradients.npz"))
+    assert found["losses"] == [4.0, 5.0] and found["facts"]["parameters"] == 3
+
+
+def test_a_step_that_records_nothing_does_not_tell_an_earlier_ones_loss(trial):
+    script = (
+        "import campaign\nfor n, _ in enumerate(campaign.steps([1]), 1):\n    if n % 3 == 0: campaign.record(loss=n)\n"
+    )
+    process = trial(script)
+    assert [ask(process, "block", steps=1)["loss"] for _ in range(7)] == [None, None, 3.0, None, None, 6.0, None]
+
+
+def test_an_edit_of_the_import_path_reaches_the_trial_and_a_variable_that_is_null_is_not_set(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "beside.py").write_text("")
+    script = "import beside, campaign, os\nassert 'N' not in os.environ\nfor batch in campaign.steps([1]): pass\n"
+    (tmp_path / "train.py").write_text(script)
+    node = {"name": "own", "device": "cpu", "command": "python train.py", "environment": {"N": None}}
+    arm = Arm("treatment", "x", "campaign.launch.Script", node, {"PYTHONPATH": str(tmp_path / "lib")})
+    with TrialProcess(arm, tmp_path / "trial.log") as process:
+        ask(process, "build", **build_request(arm, tmp_path, "", {}))
+        assert ask(process, "block", steps=2)["steps"] == 2
+
+
+def test_a_port_that_the_person_says_stands(monkeypatch):
+    for name in PORTS:
+        monkeypatch.delenv(name, raising=False)
+    assert set(_port({})) == set(PORTS)
+    assert set(_port({"MASTER_PORT": "29501"})) == {"PET_MASTER_PORT"}
+    monkeypatch.setenv("PET_MASTER_PORT", "29502")
+    assert set(_port({})) == {"MASTER_PORT"}
+
+
+class _OfADevice:
+    """A count that must not be read while a clock runs."""
+
+    def __radd__(self, other):
+        return self
+
+    def __bool__(self):
+        raise AssertionError("it was waited for")
+
+    __gt__ = __lt__ = __int__ = lambda self, other=0: self.__bool__()
+
+
+def test_a_count_of_tokens_on_a_device_is_not_read_by_a_callback(monkeypatch):
+    told = []
+    gate = SimpleNamespace(arrive=lambda: None, count=told.append, record=lambda *_: None)
+    monkeypatch.setattr("campaign.callbacks.stepping.entered", lambda: gate)
+    count = _OfADevice()
+    stepping = Stepping(lambda batch: count)
+    stepping.begin()
+    stepping.add([1], None)
+    stepping.end(None)
+    assert told == [count]

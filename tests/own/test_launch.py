@@ -112,7 +112,10 @@ def test_a_watched_command_that_ends_early_says_what_to_raise(trial):
         ({"from": "output"}, r"workload\.steps\.pattern is missing"),
         ({"from": "output", "pattern": "("}, "does not compile"),
         ({"from": "output", "pattern": "(?P<speed>x)"}, "speed"),
+        ({"from": "output", "pattern": 5}, "must be a text"),
         ({"from": "jsonl"}, r"workload\.steps\.file is missing"),
+        ({"from": "jsonl", "file": "log", "los": "loss"}, r"workload\.steps\.los is no key of from: jsonl"),
+        ({"from": "tensorboard", "folder": "logs"}, r"workload\.steps\.loss is missing"),
     ],
 )
 def test_a_place_of_steps_that_cannot_be_read_is_refused(trial, steps, said):
@@ -143,3 +146,25 @@ def test_memory_of_several_ranks_is_the_largest():
     ranks += [{"live_peak_bytes": 7, "process_peak_bytes": 3, "limit_bytes": 9, "loss": None}]
     found = merged("memory", ranks)
     assert (found["live_peak_bytes"], found["process_peak_bytes"], found["loss"]) == (7, 3, None)
+
+
+def test_the_probed_losses_of_several_ranks_are_the_mean_of_those_that_tell_them():
+    told, untold = {"losses": [1.0, 2.0], "facts": {}}, {"losses": [], "facts": {}}
+    assert merged("probe", [told, untold])["losses"] == [1.0, 2.0]
+    assert merged("probe", [untold, {"losses": [3.0, 4.0]}, told])["losses"] == [2.0, 3.0]
+    assert merged("probe", [untold, untold])["losses"] == []
+    with pytest.raises(Failed, match="the ranks tell 2, 1 losses"):
+        merged("probe", [told, {"losses": [1.0]}])
+
+
+def test_cpu_time_of_blocks_that_follow_one_another_is_all_there_and_counted_once(trial):
+    # Each step works for 25 ms of CPU time and tells, as its loss, how much it has used so far.
+    script = (
+        "import time\nwhile True:\n    until = time.process_time() + 0.025\n"
+        "    while time.process_time() < until: pass\n    print(f'step loss {time.process_time():.6f}', flush=True)\n"
+    )
+    process = trial(script, **{**WATCHED, "steps": {"from": "output", "pattern": r"loss (?P<loss>\S+)"}})
+    begun = ask(process, "block", steps=1)["loss"]
+    blocks = [ask(process, "block", steps=1) for _ in range(20)]
+    used = blocks[-1]["loss"] - begun
+    assert sum(block["cpu_seconds"] for block in blocks) == pytest.approx(used, rel=0.1)
