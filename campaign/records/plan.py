@@ -17,9 +17,10 @@ STAGES = ("screen", "confirm", "reconfirm")
 FASTER, SLOWER = "faster", "slower"
 ASKS = (FASTER, SLOWER)
 CODE_EDITS = ("ref", "patch", "worktree")
-# What a plan's evidence holds and which gates judge it. 1: until idle processor time, the last timed step's check, the
-# repeat after a restart and per-parameter parity were recorded; such plans are judged by the gates of their time.
-RULES = 2
+# What a plan's evidence holds and which gates judge it; one of an earlier number is judged by the gates of its time.
+# 1: until idle processor time, the last timed step's check, the repeat after a restart and per-parameter parity were
+# recorded. 2: until a try asked wall time by its own limits.
+RULES = 3
 # Limits of what is more random than a whole gradient: see `ParityClaim`.
 EXACT_MULTIPLE = 10.0
 OWN_MULTIPLE = 2.0

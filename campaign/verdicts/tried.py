@@ -18,6 +18,7 @@ from campaign.verdicts import clocks
 from campaign.verdicts._case import Case
 
 ORDER = 75
+FIRST_RULES = 3  # a try of an earlier version asked wall time by an experiment's limits
 IS_SLOWER, IS_NOT_SLOWER, CANT_TELL = "slower", "not_slower", "cant_tell"
 
 
@@ -29,10 +30,8 @@ def rule(case: Case) -> Verdict | None:
     slower, not_slower = _answers(found, least)
     if not (slower or not_slower):
         return _cant_tell(case, shown, least) if case.is_last_look else None
-    # By this question's own limits: those of an experiment, which `clocks.rule` knows, are others.
-    wall = case.screen.beside
-    if wall is not None and (clocks.apart(found, wall) or _answers(wall, least) == (not slower, not not_slower)):
-        return clocks.contradicted(case, case.screen)
+    if contradicted := _contradicted(case, (slower, not_slower), least):
+        return contradicted
     if slower:
         return case.verdict(
             REJECT,
@@ -58,6 +57,17 @@ def rule(case: Case) -> Verdict | None:
         f" 1/(1 + d) = {least:.3f}",
         published=case.screen,
     )
+
+
+def _contradicted(case: Case, answers: tuple[bool, bool], least: float) -> Verdict | None:
+    """By this question's own limits: those of an experiment, which `clocks.rule` asks, are others."""
+    if case.plan.rules < FIRST_RULES:
+        return clocks.rule(case)
+    wall = case.screen.beside if case.protocol.clock != "wall" else None
+    if wall is None:
+        return None
+    opposed = _answers(wall, least) == answers[::-1]  # one of the two holds
+    return clocks.contradicted(case, case.screen) if opposed or clocks.apart(case.screen.effect, wall) else None
 
 
 def _answers(found: Effect, least: float) -> tuple[bool, bool]:

@@ -108,3 +108,8 @@ def test_cpu_time_that_is_not_slower_does_not_pass_a_change_that_waits() -> None
     found = verdicts.judge(timed(0.8, (0.99, 1.01, 0.99, 1.01)))
     assert (found.verdict, found.reason) == ("inconclusive", "clocks") and "wall says 0.800x" in found.sentence
     assert verdicts.judge(timed(1.0, (0.99, 1.01, 0.99, 1.01))).reason == "not_slower"
+
+
+def test_a_try_of_an_earlier_version_is_judged_as_it_was_then() -> None:
+    then = timed(0.8, (0.99, 1.01, 0.99, 1.01))
+    assert verdicts.judge(replace(then, plan=replace(then.plan, rules=2))).reason == "not_slower"
