@@ -34,6 +34,8 @@ WAYS = {
 }
 ALONE = ("ranks",)  # its step is another one: two processes, and what they say to each other
 EDITS = ("aa_null", "sdpa", "fused_adamw", "compile", "bf16", "checkpointing", "threads", "workers")
+# Workers of OpenMP that spin on between two blocks are background work where control has none of them.
+WITH: dict[str, dict[str, str]] = {"threads": {"OMP_WAIT_POLICY": "passive"}}
 DECIDED = (0, 3)
 Cell = dict[str, Any]
 
@@ -78,7 +80,7 @@ def measured(edit: str, way: str, given: argparse.Namespace) -> Cell:
         "protocol.min_effect=0.01",
     ]
     words += ["protocol.contention_limit=null", "protocol.steal_limit=1.0"] if given.anyway else []
-    environment = {**os.environ, "CAMPAIGN_PROJECT": str(PROJECT), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "CAMPAIGN_PROJECT": str(PROJECT), "OMP_NUM_THREADS": "1", **WITH.get(edit, {})}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     command = [sys.executable, "-m", "campaign", "run", *words, "--json"]
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True)

@@ -35,7 +35,8 @@ TWO_THREADS = Idea(
     "Two threads beat one.",
     "The two halves of a product are computed at the same time.",
     "gemm",
-    environment=(("OMP_NUM_THREADS", "2"),),
+    # A worker that spins on when its part is done would be at work between two blocks, where control has none.
+    environment=(("OMP_NUM_THREADS", "2"), ("OMP_WAIT_POLICY", "passive")),
 )
 SEGMENTS = Idea(
     "expandable_segments",

@@ -69,6 +69,9 @@ def test_openmp_threads_that_spin_on_are_no_background_work() -> None:
 def test_an_edit_does_not_set_its_own_allowance_by_saying_that_it_has_many_threads() -> None:
     boasting = made_round((1.0,) * 8, (1.0,) * 8, treatment_trial={"facts": {"threads": 16}})
     assert judged(rounds=[with_blocks(boasting, "treatment", idle_cpu_seconds=0.0107)]).reason == "background_work"
+    assert judged(rounds=[with_blocks(boasting, "treatment", idle_cpu_seconds=0.0107)]).remedy.startswith(
+        f"OMP_WAIT_POLICY=passive {PLAN.command} "
+    )
     other = {"restart_sha256": "b" * 64, "restart_loss": 3.0029, "restart_gradient_norm": 0.9991}
     assert judged(FAST[:1], treatment_trial={**other, "facts": {"threads": 16}}).reason == "restarted"
 
