@@ -64,7 +64,7 @@ def flaw_in_id(id: str) -> str:
 
 def digest(line: bytes) -> str:
     """SHA-256 of a line's bytes with its newline: the next line's `prev`."""
-    from hashlib import sha256  # here, because a listing does not need it and OpenSSL takes milliseconds to load
+    from hashlib import sha256  # here: a listing that was kept needs none, and OpenSSL takes milliseconds to load
 
     return sha256(line).hexdigest()
 

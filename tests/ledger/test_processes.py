@@ -130,6 +130,5 @@ print(" ".join(sys.modules))
         "dataclasses",
         "inspect",
         "campaign.records",
-        "hashlib",
     }
     assert "campaign.ledger.journal" in loaded and not loaded & heavy

@@ -145,7 +145,8 @@ def test_a_log_that_is_larger_than_what_is_kept_loses_its_middle_and_no_half_of_
     assert b" bytes left out]" in text and len(text) < 2100
 
 
-def test_another_python_imports_its_own_packages(trial, tmp_path):
+def test_another_python_imports_its_own_packages(trial, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     home = tmp_path / "other"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     script = "try:\n    import hydra\nexcept ImportError:\n    kind = 1\nelse:\n    kind = 2\n"
