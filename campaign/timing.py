@@ -16,7 +16,7 @@ import signal
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns, process_time_ns  # bound before a workload is imported, which might replace them
+from time import perf_counter_ns, process_time_ns, thread_time_ns  # bound before a workload that might replace them
 from typing import Any, NoReturn
 
 KILLED_TIMES = 3
@@ -27,7 +27,8 @@ def timed_block(workload: Any, steps: int) -> dict[str, Any]:
     """Run `steps` whole steps and return their cost: wall, process CPU and device seconds, involuntary switches,
     compilations, and the loss and gradient norm of the last of them. `device_seconds` is None on CPU.
     `cpu_began_seconds` and `cpu_ended_seconds` are the CPU clock of this process and its descendants at the block's
-    two ends, without what reading it takes. What the workload raises goes through."""
+    two ends, without what reading it takes our own thread: a thread of the workload's that computes meanwhile is seen.
+    What the workload raises goes through."""
     events = _events(workload.device)
     synchronize = _device_synchronize(workload.device)
     seen = getattr(workload, "tokens_seen", None)  # of a workload whose steps differ in tokens
@@ -35,8 +36,7 @@ def timed_block(workload: Any, steps: int) -> dict[str, Any]:
     synchronize()
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     compiled = compilations()
-    idle_ended = process_time_ns()  # looking at other processes is our own work, and longer for an arm that has more
-    children = [descendants_cpu_seconds()]
+    children_began, looked_first = _looked_at_descendants()
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -55,8 +55,7 @@ def timed_block(workload: Any, steps: int) -> dict[str, Any]:
     finally:
         if collecting:
             gc.enable()
-    children.append(descendants_cpu_seconds())
-    idle_began = process_time_ns()
+    children_ended, looked_last = _looked_at_descendants()
     last = told(workload)
     gc.collect()
     return {
@@ -68,9 +67,16 @@ def timed_block(workload: Any, steps: int) -> dict[str, Any]:
         "involuntary_switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
         "recompiled": compilations() - compiled,
         **last,
-        "cpu_began_seconds": idle_ended / 1e9 + children[0],
-        "cpu_ended_seconds": idle_began / 1e9 + children[1],
+        "cpu_began_seconds": (began - looked_first) / 1e9 + children_began,
+        "cpu_ended_seconds": (ended + looked_last) / 1e9 + children_ended,
     }
+
+
+def _looked_at_descendants() -> tuple[float, int]:
+    """Their CPU seconds so far, and the CPU nanoseconds that looking took this thread: our own work, and longer for an
+    arm that has more of them."""
+    began = thread_time_ns()
+    return descendants_cpu_seconds(), thread_time_ns() - began
 
 
 def told(workload: Any) -> dict[str, float | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -126,6 +127,35 @@ def test_cpu_time_between_two_blocks_is_counted_wherever_it_is_spent():
     worker.settle({})  # warm-up is over: what came before it is not the timed blocks'
     gc.unfreeze()
     assert 0 <= worker.block({"steps": 1})["idle_cpu_seconds"] < 0.05
+
+
+def test_a_thread_that_computes_while_the_clock_looks_at_other_processes_is_counted(monkeypatch):
+    looking, burnt = threading.Event(), threading.Event()
+
+    def serve():
+        while looking.wait():
+            looking.clear()
+            until = time.thread_time() + 0.05
+            while time.thread_time() < until:
+                pass
+            burnt.set()
+
+    def looked():
+        looking.set()
+        assert burnt.wait(10)  # the interpreter's lock is free meanwhile, as it is while a file is read
+        burnt.clear()
+        return 0.0
+
+    threading.Thread(target=serve, daemon=True).start()
+    monkeypatch.setattr("campaign.timing.descendants_cpu_seconds", looked)
+    worker = Worker()
+    worker.workload = Watched()
+    worker.settle({})  # collecting this process's garbage takes longer than the thread burns
+    try:
+        assert worker.block({"steps": 1})["idle_cpu_seconds"] >= 0.05  # before the clock
+        assert worker.block({"steps": 1})["idle_cpu_seconds"] >= 0.1  # after the last one as well
+    finally:
+        gc.unfreeze()
 
 
 def test_the_cpu_time_of_children_counts_while_they_live_and_after():
