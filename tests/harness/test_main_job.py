@@ -85,7 +85,7 @@ def test_an_edit_that_breaks_the_numerics_is_invalid_and_times_nothing(project):
         ("raise", 1, "crashed"),
         ("allocate", 5, "out_of_memory"),
         ("kill", 5, "killed"),
-        ("hang", 5, "hung"),
+        pytest.param("hang", 5, "hung", marks=pytest.mark.slow),  # the deadline itself: test_executor.py
         ("garbage", 5, "garbage"),
     ],
 )

@@ -85,6 +85,7 @@ def test_a_killed_sweep_goes_on_where_it_was_and_a_finished_one_is_done_again(pr
     assert [one.hypothesis for one in decisions(project)] == ["broken", "more_sleep"] * 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_that_is_asked_for_differently_begins_anew(project, command):
     process = command("-m", "hypothesis=broken,more_sleep")
     wait_for(process, "[2/2]")

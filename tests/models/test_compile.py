@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,12 @@ from models.workload import ReferenceWorkload
 from tests.models.observing import counted
 
 
-def test_compiled_blocks_share_their_code_and_compile_nothing_after_the_first_step(small: Any) -> None:
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiled_blocks_share_their_code_and_compile_nothing_after_the_first_step(
+    small: Any, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Graphs are found, split into forward and backward and counted before a backend writes code, which takes a minute.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
     config = small(
         model={"layers": 2},
         ops={"gated": "cpu"},

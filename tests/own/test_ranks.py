@@ -43,7 +43,7 @@ def test_two_ranks_take_one_step_together(trial):
     assert ask(process, "exit") == {"ok": True}
 
 
-@pytest.mark.parametrize("how", ["exits", "killed"])
+@pytest.mark.parametrize("how", [pytest.param("exits", marks=pytest.mark.slow), "killed"])
 def test_a_rank_that_dies_is_a_failed_trial_and_no_hang(trial, how):
     process = trial(RANKS, **{**TORCHRUN, "environment": {"DIE": "3", "HOW": how, "OMP_NUM_THREADS": "1"}})
     with pytest.raises(TrialFailed, match=r"rank \d of 2 ended during 'block'") as failed:
