@@ -36,7 +36,7 @@ def check_overrides(written: Sequence[str], composer: Composer, *, sweep: bool) 
             )
         if key.rsplit(".", 1)[-1] == "_target_":
             raise BadInput(
-                f"{text!r}: what code a workload is comes from a file of conf/workload, never from a command line",
+                f"{key}: what code a workload is comes from a file of conf/workload, never from a command line",
                 remedy="make a file of it, conf/workload/NAME.yaml, and choose it: workload=NAME",
             )
         if key in GROUPS:

@@ -14,6 +14,21 @@ from campaign.traces.timeline import LONGEST_NAME, Call
 from tests.traces.exports import busy_and_span, codes, edited, export
 from tests.traces.nsys_files import Kernel, Memcpy, Nvtx, Runtime, write_nsys
 
+# VmHWM, since what getrusage tells of a process holds the peak of the one that started it.
+PEAK = """
+import re, sys
+from pathlib import Path
+from campaign.traces import _nsys_file, nsys, spool
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+def told_apart(code: str, path: Path) -> list[int]:
+    """The numbers that a process of its own prints: PEAK, then `code`, with the file's path in sys.argv[1]."""
+    line = [sys.executable, "-c", PEAK + code, str(path)]
+    return [int(word) for word in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()]
+
 
 @pytest.mark.parametrize("table", ["CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"])
 def test_view_without_an_end_is_stopped_and_named(tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,13 +46,9 @@ def test_hundred_megabytes_of_name_take_no_memory(tmp_path: Path) -> None:
         ("UPDATE StringIds SET value = ? WHERE value = 'second'", ("x" * 100_000_000,)),
         ("UPDATE StringIds SET value = ? WHERE value = 'third'", ("y" * 10_000,)),
     )
-    code = (
-        "import resource; from pathlib import Path; from campaign.traces import nsys;"
-        f"before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; t = nsys.read(Path({str(path)!r}));"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, max(map(len, t.names)), len(t.events))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    grown_kib, longest, events = map(int, out.split())
+    code = "before = peak(); t = nsys.read(Path(sys.argv[1]))\n"
+    code += "print(peak() - before, max(map(len, t.names)), len(t.events))"
+    grown_kib, longest, events = told_apart(code, path)
     assert (longest, events) == (LONGEST_NAME, 3)
     assert grown_kib < 20_000
     assert codes(nsys.read(path))["long_names"].endswith("cut: 2")
@@ -105,12 +116,9 @@ def test_memory_stays_flat_as_rows_grow(tmp_path: Path) -> None:
             runtime=(Runtime("cudaLaunchKernel", 10 * n - 9, 10 * n - 8, n + 1) for n in range(rows)),
             nvtx=(Nvtx("step", 1000 * n, 1000 * n + 900) for n in range(rows // 100)),
         )
-        code = (
-            "import resource; from pathlib import Path; from campaign.traces import _nsys_file, nsys, spool;"
-            "spool.Spool.__init__.__defaults__ = (20_000,); _nsys_file.ROWS_ASIDE = 20_000;"
-            f"nsys.read(Path({str(path)!r})); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-        )
-        return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        code = "spool.Spool.__init__.__defaults__ = (20_000,); _nsys_file.ROWS_ASIDE = 20_000\n"
+        (found,) = told_apart(code + "nsys.read(Path(sys.argv[1])); print(peak())", path)
+        return found
 
     few, many = peak(60_000), peak(240_000)
     assert many < few + 15_000  # KiB; the rows alone are 9 MiB more in each of five spools
