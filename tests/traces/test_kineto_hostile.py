@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.traces.apart import PEAK
 from tests.traces.kineto_files import kernel, written
 
 A, B = (json.dumps(kernel(name, ts, 1)) for name, ts in (("a", 1), ("b", 3)))
 
 
-HOSTILE = """
-import re, sys
-from pathlib import Path
+HOSTILE = f"""{PEAK}
 from campaign.errors import BadInput
 from campaign.traces import kineto
 try:
@@ -26,8 +25,7 @@ try:
     said = [notice.code for notice in timeline.notices]
 except BadInput as error:
     said = str(error)
-peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())  # getrusage has the parent's too
-print(int(peak[1]) // 1024, said)
+print(peak_kib() // 1024, said)
 """
 
 

@@ -11,22 +11,16 @@ import pytest
 from campaign.errors import BadInput
 from campaign.traces import _nsys_file, nsys
 from campaign.traces.timeline import LONGEST_NAME, Call
+from tests.traces.apart import PEAK
 from tests.traces.exports import busy_and_span, codes, edited, export
 from tests.traces.nsys_files import Kernel, Memcpy, Nvtx, Runtime, write_nsys
 
-# VmHWM, since what getrusage tells of a process holds the peak of the one that started it.
-PEAK = """
-import re, sys
-from pathlib import Path
-from campaign.traces import _nsys_file, nsys, spool
-def peak():
-    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-"""
+READ = f"{PEAK}from campaign.traces import _nsys_file, nsys, spool\n"
 
 
 def told_apart(code: str, path: Path) -> list[int]:
-    """The numbers that a process of its own prints: PEAK, then `code`, with the file's path in sys.argv[1]."""
-    line = [sys.executable, "-c", PEAK + code, str(path)]
+    """The numbers that a process of its own prints: READ, then `code`, with the file's path in sys.argv[1]."""
+    line = [sys.executable, "-c", READ + code, str(path)]
     return [int(word) for word in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()]
 
 
@@ -46,8 +40,8 @@ def test_hundred_megabytes_of_name_take_no_memory(tmp_path: Path) -> None:
         ("UPDATE StringIds SET value = ? WHERE value = 'second'", ("x" * 100_000_000,)),
         ("UPDATE StringIds SET value = ? WHERE value = 'third'", ("y" * 10_000,)),
     )
-    code = "before = peak(); t = nsys.read(Path(sys.argv[1]))\n"
-    code += "print(peak() - before, max(map(len, t.names)), len(t.events))"
+    code = "before = peak_kib(); t = nsys.read(Path(sys.argv[1]))\n"
+    code += "print(peak_kib() - before, max(map(len, t.names)), len(t.events))"
     grown_kib, longest, events = told_apart(code, path)
     assert (longest, events) == (LONGEST_NAME, 3)
     assert grown_kib < 20_000
@@ -117,7 +111,7 @@ def test_memory_stays_flat_as_rows_grow(tmp_path: Path) -> None:
             nvtx=(Nvtx("step", 1000 * n, 1000 * n + 900) for n in range(rows // 100)),
         )
         code = "spool.Spool.__init__.__defaults__ = (20_000,); _nsys_file.ROWS_ASIDE = 20_000\n"
-        (found,) = told_apart(code + "nsys.read(Path(sys.argv[1])); print(peak())", path)
+        (found,) = told_apart(code + "nsys.read(Path(sys.argv[1])); print(peak_kib())", path)
         return found
 
     few, many = peak(60_000), peak(240_000)
