@@ -55,10 +55,12 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
     """Look at `folder` and choose. `script` is the person's own choice; raises BadInput where it is not there."""
     found = candidates(folder)
     picked = _picked(folder, found, script)
-    example = picked is None
     name = EXAMPLE if picked is None else picked.path
-    text = FILES / EXAMPLE if picked is None else folder / name
-    said_by_itself = read(text.read_text(encoding="utf-8-sig", errors="replace"))
+    laid_down = (FILES / EXAMPLE).read_text(encoding="utf-8")
+    text = laid_down if picked is None else (folder / name).read_text(encoding="utf-8-sig", errors="replace")
+    # Another init may have been interrupted after this file, or be at work now: both get the project they began.
+    example = name == EXAMPLE and text == laid_down
+    said_by_itself = read(text)
     python = surroundings.interpreter(folder)
     device = surroundings.device()
     start = picked.start if picked is not None and picked.start is not None else Start(("python",), name)

@@ -107,6 +107,28 @@ def test_many_at_once_leave_one_whole_project(folder):
     assert len(jobs(folder, ["-m", "hypothesis=glob(*)"])) == 3
 
 
+def test_an_init_interrupted_after_any_file_goes_on_to_the_same_project(folder, init):
+    written = init()["written"]
+    whole = {name: (folder / name).read_bytes() for name in written}
+    assert "train_example.py" in written[:-1] and written[-1] == "conf/config.yaml"
+    for number in range(len(written)):
+        for name in written[number:]:
+            (folder / name).unlink()
+        assert init()["written"] == written[number:]
+        assert {name: (folder / name).read_bytes() for name in written} == whole
+        assert {*files(folder)} == {*whole}
+
+
+def test_the_example_that_somebody_changed_is_a_script_of_theirs(folder, init):
+    init()
+    (folder / "conf/config.yaml").unlink()
+    (folder / "conf/workload/own.yaml").unlink()
+    with (folder / "train_example.py").open("a") as file:
+        file.write("# mine\n")
+    assert "conf/hypothesis/one_thread.yaml" in init()["written"]
+    assert node(folder)["workload"]["environment"] == {}
+
+
 def refused(capsys, *words: str) -> tuple[str, str]:
     """What `campaign init` says when it refuses, and what to type."""
     assert main(["init", *words]) == 2
