@@ -109,7 +109,10 @@ def fitting(root: Path, argv: Sequence[str]) -> tuple[list[Job], dict[str, DoesN
     composer, searchpath, overrides = checked(root, line)
     asked: list[list[str]] = []
     with _understood(composer, overrides):
-        _through_hydra(composer, line.flags, overrides, lambda words: asked.append(words))
+        if line.flags or _about_hydra(overrides) or composer.compose(overrides).sweeps:
+            _through_hydra(composer, line.flags, overrides, asked.append)
+        else:  # one job: Hydra's application would compose it twice to say so
+            asked.append(overrides)
     pattern = any(_is_pattern(text) for text in overrides)
     found: list[Job] = []
     misfits: dict[str, DoesNotFit] = {}
@@ -124,6 +127,11 @@ def fitting(root: Path, argv: Sequence[str]) -> tuple[list[Job], dict[str, DoesN
         raise next(iter(misfits.values()))
     order = sorted(found, key=lambda job: (not job.hypothesis.null, "torch_compile" in job.hypothesis.needs))
     return order, misfits
+
+
+def _about_hydra(overrides: Sequence[str]) -> bool:
+    """Whether one of them sets something of Hydra itself, which its application acts on."""
+    return any(text.lstrip("+~").startswith("hydra") for text in overrides)
 
 
 def _is_pattern(text: str) -> bool:

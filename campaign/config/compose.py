@@ -13,6 +13,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
@@ -30,10 +31,12 @@ TOP = ("campaign", "tracking", "lease", "json", *GROUPS)
 
 @dataclass(frozen=True)
 class Composed:
-    """A composed config as plain, resolved values, and the option that each group ended up with."""
+    """A composed config as plain, resolved values, and the option that each group ended up with. `sweeps`: the config
+    itself makes every command a sweep (`hydra.mode: MULTIRUN`)."""
 
     values: dict[str, Any]
     choices: dict[str, str | None]
+    sweeps: bool
 
 
 class Composer:
@@ -105,7 +108,7 @@ class Composer:
                     initialize_config_dir(config_dir=str(self.conf), version_base="1.3", job_name="campaign")
                 )
             tree = compose("config", overrides=[*self.hydra_overrides, *overrides], return_hydra_config=True)
-            return Composed(plain(tree), dict(tree.hydra.runtime.choices))
+            return Composed(plain(tree), dict(tree.hydra.runtime.choices), tree.hydra.mode == RunMode.MULTIRUN)
 
     def known_keys(self, overrides: Sequence[str]) -> set[str]:
         """The dotted paths of every key that may be set, with the group choices of `overrides`."""

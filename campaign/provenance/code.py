@@ -93,7 +93,8 @@ def packages() -> dict[str, str]:
 
     found: dict[str, str] = {}
     for one in distributions():
-        name = one.metadata["Name"] if one.metadata is not None else None
-        if name and one.version:
-            found.setdefault(name.lower(), one.version)  # the first on the path is the one that is imported
+        about = one.metadata  # read from its file at each use
+        name, version = (about["Name"], about["Version"]) if about is not None else (None, None)
+        if name and version:
+            found.setdefault(name.lower(), version)  # the first on the path is the one that is imported
     return dict(sorted(found.items()))

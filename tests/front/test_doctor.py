@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import json
 import os
 import subprocess
@@ -46,7 +46,12 @@ def machine_of(tmp_path, monkeypatch):
         for name, text in files.items():
             write(tmp_path / "machine" / name, text)
         host = Host(tmp_path / "machine" / "proc", tmp_path / "machine" / "sys", "no-nvidia-smi")
-        monkeypatch.setattr("campaign.run.doctor.gather", functools.partial(gather, host=host, window_seconds=0))
+
+        def of_files(*args, **named):
+            look = gather(*args, **named, host=host, window_seconds=0)
+            return dataclasses.replace(look, cores=(0, 1), pinned=(1,))  # whatever the tests may run on
+
+        monkeypatch.setattr("campaign.run.doctor.gather", of_files)
         monkeypatch.setenv("CXX", sys.executable)  # which answers --version wherever the tests run
 
     return put

@@ -19,6 +19,16 @@ def test_sweep_gives_one_checked_job_each_nulls_first_and_what_compiles_in_each_
     assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [(name, 20) for name in names]
 
 
+def test_a_config_that_always_sweeps_does_so_without_the_flag(project, add):
+    text = (project / "conf/config.yaml").read_text()
+    sweeper = "hydra:\n  mode: MULTIRUN\n  sweeper: {params: {hypothesis: 'aa_null,prenorm_fusion'}}\n"
+    add("config.yaml", text.replace("\nhydra:\n", f"\n{sweeper}"))
+    found = jobs(project, ["protocol.pairs=20"])
+    assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [("aa_null", 20), ("prenorm_fusion", 20)]
+    found = jobs(project, ["hydra.mode=RUN", "protocol.pairs=20"])
+    assert [job.hypothesis.name for job in found] == ["aa_null"]
+
+
 @pytest.mark.slow
 def test_sweep_over_every_hypothesis_by_glob(project):
     names = sorted(path.stem for path in (project / "conf/hypothesis").glob("*.yaml"))
