@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,30 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(root)
     monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
     return root
+
+
+@pytest.fixture(scope="session")
+def lent_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _copy(tmp_path_factory.mktemp("lent") / "project")
+
+
+@pytest.fixture
+def lent(lent_project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project to write in but for its `conf/`, made the working directory. It is one root for all, which has what it
+    composed before at hand; what an earlier test wrote is gone."""
+    for path in lent_project.iterdir():
+        if path.name != "conf":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (lent_project / "runs").mkdir()
+    monkeypatch.chdir(lent_project)
+    monkeypatch.delenv("CAMPAIGN_PROJECT", raising=False)
+    before = _times(lent_project / "conf")
+    yield lent_project
+    assert _times(lent_project / "conf") == before, "what was composed before holds no longer"
+
+
+def _times(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -125,14 +126,21 @@ def composed(project: Path, words: list[str], remedy: str) -> None:
 
 
 @pytest.fixture
-def here(project, add, capsys):
+def here(lent, decided):
     """A project with a trace, an empty file and the decisions of campaign `default`."""
-    (project / "trace.json").write_text(TRACE)
-    (project / "empty.json").touch()
-    with opened(project, "default") as ledger:
+    (lent / "trace.json").write_text(TRACE)
+    (lent / "empty.json").touch()
+    shutil.copytree(decided / "runs", lent / "runs", dirs_exist_ok=True)
+    return lent
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory):
+    root = tmp_path_factory.mktemp("decided")
+    with opened(root, "default") as ledger:
         faster(ledger, workload="reference_cpu")
         slower(ledger, workload="reference_cpu", stack=("prenorm_fusion",))
-    return project
+    return root
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -159,7 +167,7 @@ def test_the_next_command_of_any_wrong_override_works(here, capsys, line):
     checked(here, said(capsys))
 
 
-def test_the_next_command_of_a_broken_file_is_the_same_one_again(here, add, capsys):
+def test_the_next_command_of_a_broken_file_is_the_same_one_again(add, capsys):
     add("hypothesis/bad.yaml", "# @package _global_\nhypothesis: {claim: [unclosed\n")
     assert main(["hypothesis=bad"]) == 2
     assert said(capsys).endswith("; then: campaign hypothesis=bad")

@@ -25,10 +25,14 @@ def ran_as_planned(one, plan):
     return replace(one, code=plan.code, trials=trials)
 
 
+@pytest.fixture(scope="module")
+def two_jobs(lent_project):
+    return jobs(lent_project, ["-m", "hypothesis=prenorm_fusion,register_cap", "campaign.name=demo"])
+
+
 @pytest.fixture
-def two(project, add):
+def two(lent, two_jobs):
     """Two jobs of one campaign, and what writes a decision on one of them as its run would."""
-    found = jobs(project, ["-m", "hypothesis=prenorm_fusion,register_cap", "campaign.name=demo"])
 
     def decide(ledger, job, **changes):
         id = f"{job.hypothesis.name}-{len(ledger.decision_rows()) + 1}"
@@ -57,7 +61,7 @@ def two(project, add):
         return decision
 
     decide.mine = mine
-    return found, decide
+    return two_jobs, decide
 
 
 def test_sweep_that_did_not_end_is_gone_on_with_and_one_that_ended_is_done_again(two):
