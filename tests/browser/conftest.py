@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,10 +47,8 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Le
     def made(fill: Callable[[Ledger], object]) -> Review:
         root = tmp_path_factory.mktemp("project")
         shutil.copytree(REPOSITORY / "conf", root / "conf")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "fsync", lambda file: None)  # no disk need keep it
-            with written.opened(root) as ledger:
-                fill(ledger)
+        with written.opened(root) as ledger:
+            fill(ledger)
         with written.opened(root) as ledger:
             return review(ledger, root / "for réview")
 

@@ -25,6 +25,11 @@ from campaign.records import (
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_disk() -> None:
+    """In the place of the one of every other folder: here the disk is asked to keep what is written."""
+
+
 def _protocol(decisive: bool) -> Protocol:
     return Protocol(
         name="full" if decisive else "quick",

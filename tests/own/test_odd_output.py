@@ -125,7 +125,12 @@ def test_a_log_keeps_its_beginning_and_its_end_and_says_what_is_missing():
 
 def test_a_line_without_an_end_is_cut_and_what_follows_is_read():
     reading, writing = os.pipe()
-    thread = threading.Thread(target=lambda: (os.write(writing, b"x" * 300_000 + b"\nlast"), os.close(writing)))
+
+    def write() -> None:
+        with os.fdopen(writing, "wb") as file:  # which goes on where a signal cuts a write short
+            file.write(b"x" * 300_000 + b"\nlast")
+
+    thread = threading.Thread(target=write)
     thread.start()
     found = [line for _, line in lines(reading, lambda: True, Log(io.BytesIO(), largest=0, kept=LAST_KEPT))]
     thread.join()

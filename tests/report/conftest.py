@@ -1,20 +1,10 @@
-"""Ledgers of these tests live in temporary folders and are read at once: no disk need keep them. `tests/ledger` has the
-tests of what a disk keeps."""
+"""Ledgers of the report's tests."""
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
 from tests.report import figured, written
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda file: None)
-        yield
 
 
 @pytest.fixture
