@@ -48,7 +48,7 @@ def refuse_where_it_cannot(project: Path, *, here: bool) -> None:
             f"{ROOT_VARIABLE}={named} is set, so no command would see a project in {project}",
             remedy=f"unset {ROOT_VARIABLE}; then: campaign init",
         )
-    for name in ("conf", "conf/workload", "conf/hypothesis", "runs"):
+    for name in ("conf", "conf/protocol", "conf/workload", "conf/hypothesis", "runs"):
         path = project / name
         if path.is_symlink():
             raise BadInput(
@@ -113,9 +113,10 @@ def _files(choice: Choice) -> dict[str, str]:
         files[os.path.relpath(choice.folder / EXAMPLE, choice.project)] = (FILES / EXAMPLE).read_text(encoding="utf-8")
     files["conf/workload/own.yaml"] = workload_text(choice)
     packaged = packaged_conf()
-    null = packaged / "hypothesis" / "aa_null.yaml" if packaged is not None else None
-    if null is not None and null.is_file():
-        files["conf/hypothesis/aa_null.yaml"] = null.read_text(encoding="utf-8")
+    if packaged is not None:
+        quick = (packaged / "protocol" / "quick.yaml").read_text(encoding="utf-8")
+        files["conf/protocol/quick.yaml"] = quick.replace("`standard`", "`own`").replace("- standard\n", "- own\n")
+        files["conf/hypothesis/aa_null.yaml"] = (packaged / "hypothesis" / "aa_null.yaml").read_text(encoding="utf-8")
     files |= {f"conf/hypothesis/{idea.name}.yaml": hypothesis_text(idea) for idea in choice.ideas}
     return {**files, CONFIG: (FILES / "config.yaml").read_text(encoding="utf-8")}
 
@@ -244,7 +245,7 @@ def _mask() -> int:
 
 def _below(project: Path) -> list[str]:
     """The files that make a project a project, as they are."""
-    names = ["conf/workload", "conf/hypothesis"]
+    names = ["conf/protocol", "conf/workload", "conf/hypothesis"]
     found = [path for name in names for path in sorted((project / name).glob("*.yaml"))]
     return [CONFIG, *(path.relative_to(project).as_posix() for path in found)]
 

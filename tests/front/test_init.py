@@ -48,7 +48,7 @@ def test_what_it_shows_in_a_new_project_is_what_fits_there(folder, init, capsys)
     assert options("hypothesis") == ["aa_null", "fused_optimizer", "two_threads"]
     assert options("workload") == ["own"]
     assert {"own", "quick", "standard"} <= set(options("protocol"))
-    assert not (folder / "conf" / "protocol").exists()
+    assert [path.name for path in (folder / "conf" / "protocol").iterdir()] == ["quick.yaml"]
     for protocol in options("protocol"):
         assert jobs(folder, [f"protocol={protocol}"])[0].protocol.name == protocol
     assert main(["--help"]) == 0
@@ -67,6 +67,17 @@ def test_completion_offers_the_projects_own_names_and_the_packaged_protocols(fol
     asks = "".join(f"COMP_LINE='{one}' COMP_POINT={len(one)}; _campaign; echo ${{COMPREPLY[*]}}\n" for one in lines)
     done = subprocess.run(["bash", "-c", f"{text}\n{asks}"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["aa_null fused_optimizer two_threads", "own", "quick"]
+
+
+def test_a_first_look_at_a_script_of_ones_own_gives_it_the_time_and_the_probe_of_its_protocol(folder, init):
+    init()
+    (whole,) = jobs(folder, ["hypothesis=two_threads"])
+    (first,) = jobs(folder, ["hypothesis=two_threads", "protocol=quick"])
+    found = first.protocol
+    assert (found.name, found.decisive, found.looks, found.pairs) == ("quick", False, (3,), 12)
+    for name in ("clock", "start_deadline_seconds", "reply_deadline_seconds", "probe_steps", "warmup_tolerance"):
+        assert getattr(found, name) == getattr(whole.protocol, name)
+    assert found.start_deadline_seconds == 900, "the packaged first look waits 180 s"
 
 
 def test_the_laid_down_config_is_the_packaged_one_but_for_its_choices_and_examples(folder, init):
