@@ -102,6 +102,7 @@ def _workload(
                 f"{path} sets `workload`: that would change control too",
                 remedy="put the change in hypothesis.edit.overrides, or make another conf/workload file",
             )
+    # Where no override names a key of it, it is what its file says, and composing that again would show the same.
     touched = any(text.lstrip("+~").startswith("workload.") for text in overrides)
     same_shape(workload, composer.compose(group_choices(overrides)).values["workload"] if touched else workload)
     return workload
