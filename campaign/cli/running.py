@@ -57,7 +57,7 @@ def run(argv: Sequence[str]) -> int:
     from campaign.run import main
 
     with terminated_like_interrupted():
-        if not line.sweep:
+        if not line.sweep and len(found) == 1:  # the config itself may ask for a sweep
             return main(found[0])
         from campaign.run.sweep import JOBS, begun
 

@@ -14,14 +14,11 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import ValueType
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from campaign.config.compose import Composer, composer_for
 from campaign.config.edits import long_form, parse
-from campaign.config.explain import as_bad_input
+from campaign.config.explain import REFUSED, as_bad_input
 from campaign.config.job import Job
 from campaign.config.load import load
 from campaign.config.overrides import check_overrides
@@ -109,7 +106,7 @@ def fitting(root: Path, argv: Sequence[str]) -> tuple[list[Job], dict[str, DoesN
     composer, searchpath, overrides = checked(root, line)
     asked: list[list[str]] = []
     with _understood(composer, overrides):
-        if line.flags or _about_hydra(overrides) or composer.compose(overrides).sweeps:
+        if line.flags or _about_hydra(overrides) or composer.is_for_hydra(overrides):
             _through_hydra(composer, line.flags, overrides, asked.append)
         else:  # one job: Hydra's application would compose it twice to say so
             asked.append(overrides)
@@ -209,7 +206,7 @@ def _understood(composer: Composer, overrides: Sequence[str]) -> Iterator[None]:
     """What Hydra refuses of a command line, as a BadInput."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+    except REFUSED as error:
         raise as_bad_input(error, overrides, known=composer.known_keys(overrides)) from error
     except ValueError as error:
         # Hydra refuses some words this way instead of with an error of its own.

@@ -12,14 +12,13 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from campaign.config import shared
-from campaign.config.explain import as_bad_input, leaves
+from campaign.config.explain import REFUSED, as_bad_input, leaves
 from campaign.config.schema import fields_of
 from campaign.discovery import config_folders, shared_options
 from campaign.errors import BadInput
@@ -31,12 +30,12 @@ TOP = ("campaign", "tracking", "lease", "json", *GROUPS)
 
 @dataclass(frozen=True)
 class Composed:
-    """A composed config as plain, resolved values, and the option that each group ended up with. `sweeps`: the config
-    itself makes every command a sweep (`hydra.mode: MULTIRUN`)."""
+    """A composed config as plain, resolved values, and the option that each group ended up with. `for_hydra`: some of
+    it is for Hydra's application, a sweep that the config itself asks for (`hydra.mode`) or a callback."""
 
     values: dict[str, Any]
     choices: dict[str, str | None]
-    sweeps: bool
+    for_hydra: bool
 
 
 class Composer:
@@ -93,7 +92,7 @@ class Composer:
         key = tuple(overrides)
         try:
             return copy.deepcopy(self._kept(key))
-        except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        except REFUSED as error:
             raise as_bad_input(error, key, known=self.known_keys(key), where=where) from error
 
     def _kept(self, key: tuple[str, ...]) -> Composed:
@@ -108,14 +107,21 @@ class Composer:
                     initialize_config_dir(config_dir=str(self.conf), version_base="1.3", job_name="campaign")
                 )
             tree = compose("config", overrides=[*self.hydra_overrides, *overrides], return_hydra_config=True)
-            return Composed(plain(tree), dict(tree.hydra.runtime.choices), tree.hydra.mode == RunMode.MULTIRUN)
+            return Composed(plain(tree), dict(tree.hydra.runtime.choices), _for_hydra(tree.hydra))
+
+    def is_for_hydra(self, overrides: Iterable[str]) -> bool:
+        """Whether some of this config is for Hydra's application; what does not compose is, which says why."""
+        try:
+            return self._kept(tuple(overrides)).for_hydra
+        except REFUSED:
+            return True
 
     def known_keys(self, overrides: Sequence[str]) -> set[str]:
         """The dotted paths of every key that may be set, with the group choices of `overrides`."""
         known = {*fields_of(Protocol, "protocol"), *fields_of(Hypothesis, "hypothesis")}
         try:
             known.update(leaves(self._kept(tuple(group_choices(overrides))).values))
-        except (HydraException, OmegaConfBaseException, YAMLError):
+        except REFUSED:
             return known  # the groups themselves do not compose; the records' own keys are still right
         return known
 
@@ -143,6 +149,11 @@ def plain(tree: DictConfig) -> dict[str, Any]:
                 OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
             )
     return values
+
+
+def _for_hydra(node: DictConfig) -> bool:
+    open_ = any(OmegaConf.is_interpolation(node, name) for name in ("mode", "callbacks"))
+    return open_ or node.mode == RunMode.MULTIRUN or bool(node.callbacks)
 
 
 def _declared_searchpath(conf: Path) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from hydra.errors import MissingConfigException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -25,6 +25,10 @@ EDIT_QUOTING = "quote every edit: \"hypothesis.edit.overrides=['workload.KEY=VAL
 SEE_CONFIG = "campaign run --cfg job    (shows every key and its value)"
 
 
+# What composing raises for a wrong config or command line; the last where files build on one another in a circle.
+REFUSED = (HydraException, OmegaConfBaseException, YAMLError, RecursionError)
+
+
 def as_bad_input(error: Exception, overrides: Sequence[str], *, known: Iterable[str], where: str = "") -> BadInput:
     """The BadInput that stands for `error`, raised while composing `overrides`.
 
@@ -32,6 +36,11 @@ def as_bad_input(error: Exception, overrides: Sequence[str], *, known: Iterable[
     """
     prefix = f"{where}: " if where else ""
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(error, RecursionError):
+        return BadInput(
+            f"{prefix}files of conf/ name one another in their `defaults`, in a circle",
+            remedy="take one of them out of the other's defaults; grep -rn -A4 defaults conf    (shows them)",
+        )
     if isinstance(error, OverrideParseException):
         remedy = EDIT_QUOTING if error.override.startswith("hypothesis.edit.overrides=") else QUOTING
         return BadInput(

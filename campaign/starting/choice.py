@@ -63,7 +63,8 @@ def choose(folder: Path, project: Path, script: str | None = None) -> Choice:
     said_by_itself = read(text)
     python = surroundings.interpreter(folder)
     device = surroundings.device()
-    start = picked.start if picked is not None and picked.start is not None else Start(("python",), name)
+    # What starts our own example was not there to be found when the project was begun.
+    start = (picked.start if picked is not None and not example else None) or Start(("python",), name)
     before, after = list(start.before), list(start.after)
     flags, after = _moved(said_by_itself, after)
     if before[0] == "python":

@@ -40,6 +40,11 @@ def is_project(folder: Path) -> bool:
         return False
 
 
+def is_whole(project: Path) -> bool:
+    """Whether a project lacks nothing that it needs, so that nothing is written to it."""
+    return is_project(project) and any((project / "conf" / "workload").glob("*.yaml"))
+
+
 def refuse_where_it_cannot(project: Path, *, here: bool) -> None:
     """Raises BadInput for a place where a project cannot or should not be laid down; nothing was written."""
     named = os.environ.get(ROOT_VARIABLE)
@@ -48,7 +53,8 @@ def refuse_where_it_cannot(project: Path, *, here: bool) -> None:
             f"{ROOT_VARIABLE}={named} is set, so no command would see a project in {project}",
             remedy=f"unset {ROOT_VARIABLE}; then: campaign init",
         )
-    for name in ("conf", "conf/protocol", "conf/workload", "conf/hypothesis", "runs"):
+    folders = ("conf", "conf/protocol", "conf/workload", "conf/hypothesis", "runs")
+    for name in () if is_whole(project) else folders:
         path = project / name
         if path.is_symlink():
             raise BadInput(
@@ -77,7 +83,7 @@ def lay_down(choice: Choice) -> LaidDown:
     """
     project = choice.project
     files = _files(choice)
-    if is_project(project) and any((project / "conf" / "workload").glob("*.yaml")):
+    if is_whole(project):
         return LaidDown((), tuple(name for name in _below(project)))
     written: list[str] = []
     kept: list[str] = []
@@ -115,7 +121,8 @@ def _files(choice: Choice) -> dict[str, str]:
     packaged = packaged_conf()
     if packaged is not None:
         quick = (packaged / "protocol" / "quick.yaml").read_text(encoding="utf-8")
-        files["conf/protocol/quick.yaml"] = quick.replace("`standard`", "`own`").replace("- standard\n", "- own\n")
+        if not (choice.project / "conf/protocol/own.yaml").exists():  # theirs may build on quick
+            files["conf/protocol/quick.yaml"] = quick.replace("`standard`", "`own`").replace("- standard\n", "- own\n")
         files["conf/hypothesis/aa_null.yaml"] = (packaged / "hypothesis" / "aa_null.yaml").read_text(encoding="utf-8")
     files |= {f"conf/hypothesis/{idea.name}.yaml": hypothesis_text(idea) for idea in choice.ideas}
     return {**files, CONFIG: (FILES / "config.yaml").read_text(encoding="utf-8")}

@@ -130,6 +130,30 @@ def test_an_init_interrupted_after_any_file_goes_on_to_the_same_project(folder, 
         assert {*files(folder)} == {*whole}
 
 
+def test_what_starts_the_example_is_read_no_sooner_than_it_is_a_script_of_theirs(folder, init):
+    line = "OMP_NUM_THREADS=4 python train_example.py --fused --steps 500"
+    (folder / "README.md").write_text(f"    {line}\n")
+    written = init()["written"]
+    whole = {name: (folder / name).read_bytes() for name in written}
+    for name in written[-4:]:
+        (folder / name).unlink()
+    init()
+    assert {name: (folder / name).read_bytes() for name in written} == whole
+    assert node(folder)["workload"]["flags"]["fused"] is False
+
+
+def test_protocols_of_ones_own_stay_as_they_are_and_nothing_is_laid_beside_an_own(folder, init):
+    own = folder / "conf/protocol/own.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("defaults: [quick, _self_]\nname: own\ndecisive: true\n")
+    assert "conf/protocol/quick.yaml" not in init()["written"]
+    assert jobs(folder, ["hypothesis=two_threads"])[0].protocol.pairs == 12
+    own.rename(folder / "own.yaml")
+    own.parent.rmdir()
+    own.parent.symlink_to(folder)
+    assert init()["written"] == [], "a project that lacks nothing is not written to, through a link or not"
+
+
 def test_the_example_that_somebody_changed_is_a_script_of_theirs(folder, init):
     init()
     (folder / "conf/config.yaml").unlink()

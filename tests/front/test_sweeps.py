@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from campaign.cli import main
 from campaign.cli.running import sweep
 from campaign.config import Job, fitting, jobs, load
+from campaign.config.compose import composer_for
 from campaign.errors import BadInput, DoesNotFit, LeaseHeld, TrackingFailed, UnknownName
 from tests.report import written
 
@@ -19,7 +21,7 @@ def test_sweep_gives_one_checked_job_each_nulls_first_and_what_compiles_in_each_
     assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [(name, 20) for name in names]
 
 
-def test_a_config_that_always_sweeps_does_so_without_the_flag(project, add):
+def test_a_config_that_always_sweeps_does_so_without_the_flag(project, add, monkeypatch):
     text = (project / "conf/config.yaml").read_text()
     sweeper = "hydra:\n  mode: MULTIRUN\n  sweeper: {params: {hypothesis: 'aa_null,prenorm_fusion'}}\n"
     add("config.yaml", text.replace("\nhydra:\n", f"\n{sweeper}"))
@@ -27,6 +29,15 @@ def test_a_config_that_always_sweeps_does_so_without_the_flag(project, add):
     assert [(job.hypothesis.name, job.protocol.pairs) for job in found] == [("aa_null", 20), ("prenorm_fusion", 20)]
     found = jobs(project, ["hydra.mode=RUN", "protocol.pairs=20"])
     assert [job.hypothesis.name for job in found] == ["aa_null"]
+    ran = []
+    monkeypatch.setattr("campaign.run.main", lambda job, *more, **named: ran.append(job.hypothesis.name) or 0)
+    main(["campaign.name=each", "tracking=none"])
+    assert ran == ["aa_null", "prenorm_fusion"], "none of them is left out"
+    text = (project / "conf/config.yaml").read_text()
+    add("config.yaml", text.replace("- hypothesis: aa_null", "- hypothesis: ???"))
+    composer_for.cache_clear()
+    found = jobs(project, ["protocol.pairs=20"])
+    assert [job.hypothesis.name for job in found] == ["aa_null", "prenorm_fusion"]
 
 
 @pytest.mark.slow

@@ -33,9 +33,9 @@ COUNT = "import itertools, sys, time\nfor n in itertools.count(1):\n    time.sle
     ids=["to stderr", "over a line", "over a line, ended", "no UTF-8", "twice", "as a decimal"],
 )
 def test_a_step_is_one_however_it_is_written(trial, told):
-    block = ask(trial(COUNT + told, **WATCHED), "block", steps=5)
-    assert (block["steps"], block["loss"]) == (5, 6.0)
-    assert block["wall_seconds"] >= 5 * 0.02 * 0.9, "each sleeps 20 ms; a line may come a little late"
+    block = ask(trial(COUNT + told, **WATCHED), "block", steps=10)
+    assert (block["steps"], block["loss"]) == (10, 11.0)
+    assert block["wall_seconds"] >= 10 * 0.02 * 0.7, "each sleeps 20 ms; the first line may be read late"
 
 
 def test_a_count_that_begins_anew_goes_on_in_its_strides(trial):
