@@ -228,3 +228,11 @@ def test_closed_pipe_is_quiet(project):
     )
     assert done.stderr == ""
     assert done.returncode == 0
+
+
+def test_files_that_build_on_one_another_are_refused_and_no_traceback(project, add, capsys):
+    add("protocol/one.yaml", "defaults: [two, _self_]\nname: one\n")
+    add("protocol/two.yaml", "defaults: [one, _self_]\nname: two\n")
+    for words in (["protocol=one"], ["-m", "protocol=one,two"], ["run", "--cfg", "job", "protocol=one"]):
+        assert main(words) == 2
+        assert "in a circle" in capsys.readouterr().err

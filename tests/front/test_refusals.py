@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from campaign.cli import main
 from campaign.config import jobs, load
 from campaign.errors import EXIT_BAD_INPUT, BadInput, UnknownName
 
@@ -298,11 +297,3 @@ def test_words_that_hydra_answers_with_a_fault_of_its_own_are_bad_input(project,
     with pytest.raises(BadInput, match="not understood") as caught:
         jobs(project, words)
     assert caught.value.remedy
-
-
-def test_files_that_build_on_one_another_are_refused_and_no_traceback(project, add, capsys):
-    add("protocol/one.yaml", "defaults: [two, _self_]\nname: one\n")
-    add("protocol/two.yaml", "defaults: [one, _self_]\nname: two\n")
-    for words in (["protocol=one"], ["-m", "protocol=one,two"], ["run", "--cfg", "job", "protocol=one"]):
-        assert main(words) == 2
-        assert "in a circle" in capsys.readouterr().err
